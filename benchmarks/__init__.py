@@ -1,1 +1,1 @@
-"""Speed, as ratios of two things measured side by side in one run; `python -m benchmarks.run` runs them all."""
+"""Measure speed as ratios of two times from the same run; `python -m benchmarks.run` runs all benchmarks."""

@@ -1,9 +1,9 @@
-"""Images per second of extraction on whatever accelerator is there, part by part, at every precision.
+"""Measure images per second of each part of the extraction on the available accelerator, at every precision.
 
     python -m benchmarks.accelerator [--device cuda] [--model vit_base_patch16_224] [--images 512] [--compile]
 
-Decoding runs in threads beside the device, so the slower of `decode` and the sum of the others is what `embed` reaches.
-Weights are random: they change no time. The last column is the smallest cosine of a row to its float32 row.
+Decoding runs in threads parallel to the device, so `embed` takes as long as `decode` or all other parts, whichever is
+slower. Random weights do not affect times. The last column is the smallest cosine of a row to its float32 row.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from pipeline.extraction.ordered_map import worker_count
 from pipeline.method.frequency_views import ViewSettings, frequency_views, noise_words
 from pipeline.method.views import VIEWS
 
-PHOTOS = 64  # different ones; more images are these again
+PHOTOS = 64  # number of different photos, which are repeated for more images
 
 
 def timed(device: torch.device, work: Callable[[], object]) -> float:
-    """Return the seconds of a second run of ``work``, all of it done on the device."""
+    """Return the seconds of the second run of ``work``, including everything it starts on the device."""
 
-    def once() -> float:
+    def run_once() -> float:
         start = time.perf_counter()
         work()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         return time.perf_counter() - start
 
-    once()
-    return once()
+    run_once()
+    return run_once()
 
 
 def main() -> None:
-    """Print a table: images per second of each part, three views each."""
+    """Print a table of images per second, with three views each, for each part."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="auto")
     parser.add_argument("--model", default="vit_base_patch16_224")
@@ -58,11 +58,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         images = write_photos(Path(name) / "photos", PHOTOS)
         backbone = random_backbone(args.model, Path(name))
-        how = build_image_encoder(backbone, str(device)).preprocessing
+        preprocessing = build_image_encoder(backbone, str(device)).preprocessing
         batches = [(images * -(-args.batch // PHOTOS))[: args.batch] for _ in range(max(1, args.images // args.batch))]
         with ThreadPoolExecutor(worker_count(0)) as pool:
-            decode = timed(device, lambda: list(pool.map(lambda b: load_crops(b, how), batches)))
-        crops = torch.from_numpy(load_crops(batches[0], how))
+            decode = timed(device, lambda: list(pool.map(lambda batch: load_crops(batch, preprocessing), batches)))
+        crops = torch.from_numpy(load_crops(batches[0], preprocessing))
         digests = [image.digest for image in batches[0]]
         words = noise_words((3, *crops.shape[1:3]), settings, digests)
 
@@ -79,17 +79,17 @@ def main() -> None:
             pixels = on_device.permute(0, 3, 1, 2).float().div_(255.0)
             return frequency_views(pixels, VIEWS, settings, digests, noise)
 
-        made, count = views(), args.batch * len(batches)
+        first_views, count = views(), args.batch * len(batches)
         shares = {"decode": decode, "copy": copy, "views": timed(device, views) * len(batches)}
         for part, seconds in shares.items():
             print(f"{part:18s} {count / seconds:10.1f} images/s")
         for precision in ("float32", "bfloat16", "float16"):
-            at = backbone.model_copy(update={"precision": precision})
-            print(f"model, {precision:11s} {model_rate(at, device, made, fused=args.compile)}")
+            precise = backbone.model_copy(update={"precision": precision})
+            print(f"model, {precision:11s} {model_rate(precise, device, first_views, fused=args.compile)}")
 
 
 def model_rate(backbone: Backbone, device: torch.device, views: dict[str, torch.Tensor], *, fused: bool) -> str:
-    """Return images per second of the model at a precision, and the smallest cosine to the rows of float32."""
+    """Return images per second of a model, and the smallest cosine of a row to its float32 row."""
     try:
         encoder = build_image_encoder(backbone, str(device))
     except ModelError as error:
@@ -99,7 +99,7 @@ def model_rate(backbone: Backbone, device: torch.device, views: dict[str, torch.
         encoder.compile()
     seconds = timed(device, lambda: [encoder.embed(x) for x in views.values()])
     pairs = [(encoder.embed(x), exact.embed(x)) for x in views.values()]
-    cosine = min(float(torch.cosine_similarity(a, b).min()) for a, b in pairs)
+    cosine = min(float(torch.cosine_similarity(row, exact_row).min()) for row, exact_row in pairs)
     return f"{len(views['original']) / seconds:10.1f} images/s   cosine {cosine:.6f}"
 
 

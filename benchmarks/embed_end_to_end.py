@@ -1,8 +1,8 @@
-"""`embed` from image files to rows against the bare forward passes it contains: what everything but the model costs.
+"""Compare `embed`, from image files to rows, with its bare forward passes, to measure the cost of everything else.
 
-Both sides run the same number of passes of the same model, 16 rows, float32, with as many threads in all. The bare
-passes take random tensors; of the two ways to run them (a thread per pass, all threads on one pass) the faster counts.
-Building the model and importing the libraries is not part of it: it does not grow with the images.
+Both sides run the same number of passes of the same model, 16 rows, float32, with the same total number of threads. The
+bare passes use random tensors and run in the faster of two ways: a thread per pass, or all threads on one pass.
+The times do not include building the model and importing libraries, which do not depend on the number of images.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MODELS = {True: "vit_small_patch16_224", False: "vit_base_patch16_224"}  # by `q
 
 
 def random_backbone(model: str, folder: Path) -> Backbone:
-    """Write random weights of a timm model: they change no time."""
+    """Write random weights of a timm model, which take the same time as trained ones."""
     ensure_torchvision_ops()
     import timm
 
@@ -45,7 +45,7 @@ def random_backbone(model: str, folder: Path) -> Backbone:
 
 
 def random_embedder(model: str, folder: Path) -> ImageEmbedder:
-    """Build a timm model of random weights on the CPU, from a checkpoint, as every model is built."""
+    """Build a timm model with random weights on the CPU, from a checkpoint, as every model is built."""
     return ImageEmbedder.build(EmbeddingSettings(random_backbone(model, folder), ViewSettings(), device="cpu"))
 
 
@@ -63,7 +63,7 @@ def embed(embedder: ImageEmbedder, images: list[Image], folder: Path) -> None:
 
 
 def thread_per_pass(encoder: ImageEncoder, count: int, workers: int) -> Callable[[], None]:
-    """Return ``count`` forward passes of random tensors, a thread per pass."""
+    """Return a function that runs ``count`` forward passes of random tensors, with a thread per pass."""
     batch = torch.randn(CPU_ROWS, 3, 224, 224)
 
     def run() -> None:
@@ -74,7 +74,7 @@ def thread_per_pass(encoder: ImageEncoder, count: int, workers: int) -> Callable
 
 
 def all_threads_on_each(encoder: ImageEncoder, count: int, workers: int) -> Callable[[], None]:
-    """Return ``count`` forward passes of random tensors, one after another, all threads on each."""
+    """Return a function that runs ``count`` forward passes of random tensors in turn, with all threads on each."""
     batch = torch.randn(CPU_ROWS, 3, 224, 224)
 
     def run() -> None:
@@ -87,7 +87,7 @@ def all_threads_on_each(encoder: ImageEncoder, count: int, workers: int) -> Call
 
 
 def rows(quick: bool) -> list[Row]:
-    """Embed photos with a vision transformer of real size, in all three views."""
+    """Embed photos in all three views with a vision transformer of realistic size."""
     workers = worker_count(0)
     model, batches = MODELS[quick], workers * (1 if quick else 2)
     with tempfile.TemporaryDirectory() as name:
@@ -95,21 +95,21 @@ def rows(quick: bool) -> list[Row]:
         embedder = random_embedder(model, folder)
         images = write_photos(folder / "photos", batches * CPU_ROWS)
         passes = batches * len(VIEWS)
-        bare = [thread_per_pass(embedder.encoder, passes, workers)]
+        bare_passes = [thread_per_pass(embedder.encoder, passes, workers)]
         if not quick:
-            bare.append(all_threads_on_each(embedder.encoder, passes, workers))
-        embedder.encoder.embed(torch.randn(CPU_ROWS, 3, 224, 224))  # warm
-        ours, *others = best_in_turns(
-            lambda: embed(embedder, images, folder), *bare, rounds=1 if quick else 4, warm_up=False
+            bare_passes.append(all_threads_on_each(embedder.encoder, passes, workers))
+        embedder.encoder.embed(torch.randn(CPU_ROWS, 3, 224, 224))  # warm up
+        embedding, *forward_passes = best_in_turns(
+            lambda: embed(embedder, images, folder), *bare_passes, rounds=1 if quick else 4, warm_up=False
         )
-    rates = " and ".join(f"{len(images) / other:.2f}" for other in others)
+    rates = " and ".join(f"{len(images) / elapsed:.2f}" for elapsed in forward_passes)
     return [
         at_least(
             f"embed end to end, {model}, CPU",
-            min(others) / ours,
+            min(forward_passes) / embedding,
             "the bare forward passes on random tensors",
             0.95,
-            f"{len(images) / ours:.2f} against {rates} images/s, {len(VIEWS)} views each, {workers} threads "
+            f"{len(images) / embedding:.2f} against {rates} images/s, {len(VIEWS)} views each, {workers} threads "
             f"(a thread per pass{'' if quick else ', all threads on each pass'})",
         )
     ]

@@ -1,4 +1,4 @@
-"""How time and memory of the statistics grow with N, D, C and T: measured, fitted, drawn (docs/growth.png).
+"""Measure, fit and draw how time and memory of the statistics grow with N, D, C and T (docs/growth.png).
 
 `python -m benchmarks.growth` takes some minutes. Expected: linear in N, D² for accumulation, D³/3 for a solve, one
 solve per task.
@@ -34,7 +34,7 @@ def _shortest(work: Work, rounds: int = 3) -> float:
 
 
 def accumulation(n: int, D: int) -> float:
-    """Time of the statistics of n rows."""
+    """Return the seconds to accumulate the statistics of n rows."""
     basis = draw_basis(WIDTH, D, 1e-4, "gamma", 0)
     x = np.random.default_rng(0).normal(size=(n, WIDTH)).astype(np.float32)
     labels = np.arange(n) % 10
@@ -43,16 +43,20 @@ def accumulation(n: int, D: int) -> float:
 
 
 def solve(D: int, C: int) -> float:
-    """Time of one classifier."""
+    """Return the seconds to solve for one classifier."""
     rng = np.random.default_rng(0)
     means = rng.normal(size=(C, D))
     rows = rng.normal(size=(D, D))
-    covariance, how = np.asfortranarray(rows @ rows.T / D), Regularisation(0.1)
-    return _shortest(lambda: kernel_lda.solve(means, DenseScatter(covariance.copy(order="F"), 1, D), how, ridge=0.1))
+    covariance, shrinkage = np.asfortranarray(rows @ rows.T / D), Regularisation(0.1)
+
+    def run() -> None:
+        kernel_lda.solve(means, DenseScatter(covariance.copy(order="F"), 1, D), shrinkage, ridge=0.1)
+
+    return _shortest(run)
 
 
-def whole_problem(T: int, D: int = 500, per_class: int = 40, per_task: int = 2, times: int = 2) -> float:
-    """Time of source fit and adaptation over T tasks."""
+def whole_problem(T: int, D: int = 500, per_class: int = 40, per_task: int = 2, rounds: int = 2) -> float:
+    """Return the seconds of source fit and adaptation over T tasks."""
     rng = np.random.default_rng(0)
     C = per_task * T
     y = np.repeat(np.arange(C), per_class)
@@ -61,25 +65,25 @@ def whole_problem(T: int, D: int = 500, per_class: int = 40, per_task: int = 2, 
     views = dict.fromkeys(("original", "zeros", "rand"), x)
     basis, options = draw_basis(WIDTH, D, 1e-4, "gamma", 0), VARIANTS["no_clip"]
     cosines = rng.normal(size=(len(y), C))
-    parts = [(classes, np.isin(y, classes)) for classes in tasks]
-    target = [TargetTask(dict.fromkeys(views, x[part]), cosines[part], classes=classes) for classes, part in parts]
+    masks = [(classes, np.isin(y, classes)) for classes in tasks]
+    target = [TargetTask(dict.fromkeys(views, x[mask]), cosines[mask], classes=classes) for classes, mask in masks]
 
     def run() -> None:
         adapt_tasks(Referee(basis, options, 30.0), target, fit_source(basis, views, y, tasks, options))
 
-    return _shortest(run, times)
+    return _shortest(run, rounds)
 
 
 def peak(T: int = 3, **sizes: int) -> float:
-    """Largest memory of the same, its rows included, in bytes."""
+    """Return the peak memory of `whole_problem` including its rows, in bytes."""
     tracemalloc.start()
-    whole_problem(T, **sizes, times=1)
+    whole_problem(T, **sizes, rounds=1)
     largest = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return float(largest)
 
 
-# what, the sizes, what is measured at each, and its unit
+# name, sizes, function that measures one size, unit
 WIDTHS, TASKS, PEAK = (500, 1000, 2000, 3000, 4000), (2, 4, 8, 16), "bytes"
 MEASURED: tuple[tuple[str, tuple[int, ...], Callable[[int], float], str], ...] = (
     ("N: accumulation, D=1000", (1000, 2000, 4000, 8000, 16000), lambda n: accumulation(n, 1000), "s"),
@@ -96,7 +100,7 @@ MEASURED: tuple[tuple[str, tuple[int, ...], Callable[[int], float], str], ...] =
 
 
 def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
-    """Return the slope of log(value) over log(size), from the larger half."""
+    """Return the slope of log(value) over log(size), fitted to the larger half of the sizes."""
     half = min(len(sizes) // 2, len(sizes) - 2)
     return float(np.polyfit(np.log(sizes[half:]), np.log(values[half:]), 1)[0])
 
@@ -106,8 +110,8 @@ def main(argv: list[str] | None = None) -> int:
     from matplotlib.figure import Figure
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="two sizes each: no fit worth having")
-    parser.add_argument("--draw", type=Path, default=PICTURE, help="the picture to write")
+    parser.add_argument("--quick", action="store_true", help="two sizes each, too few for a good fit")
+    parser.add_argument("--draw", type=Path, default=PICTURE, help="picture to write")
     args = parser.parse_args(argv)
     figure = Figure(figsize=(18, 7), layout="constrained")
     axes = figure.subplots(2, 5)
@@ -118,8 +122,8 @@ def main(argv: list[str] | None = None) -> int:
         values = [measure(size) for size in sizes]
         power = exponent(sizes, values)
         axis.loglog(sizes, values, "o-")
-        what, _, fixed = name.partition(", ")
-        axis.set_title(f"{what}\n({fixed}): {name[0]}^{power:.2f}", fontsize=10)
+        quantity, _, fixed = name.partition(", ")
+        axis.set_title(f"{quantity}\n({fixed}): {name[0]}^{power:.2f}", fontsize=10)
         axis.set_xlabel(name[0])
         axis.set_xticks(sizes, [f"{size:,}" for size in sizes], fontsize=7)
         axis.set_xticks([], minor=True)

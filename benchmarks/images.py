@@ -1,6 +1,6 @@
-"""Images on their way to a model, one thread, CPU time: to an accelerator (read, check, decode, scale, crop); views.
+"""Measure the preparation of images on one thread, in CPU time: crops (read, check, decode, scale, crop) and views.
 
-Normalisation runs on the accelerator, and so do the views there; here the views are compared with PyWavelets.
+Normalisation runs on the accelerator. So do the views, but here they run on the CPU, to compare them with PyWavelets.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ PHOTO_SIZES = ((500, 375), (500, 333), (375, 500), (500, 400))  # width, height
 
 
 def write_photos(folder: Path, count: int) -> list[Image]:
-    """Write ``count`` different photos to ``folder``, of about 50 kB each; the same in every run.
+    """Write ``count`` different photos of about 50 kB each to ``folder``; they are the same in every run.
 
-    They are random pieces of the two that scikit-learn carries, scaled to 500 pixels wide or high, as JPEG.
+    They are random pieces of scikit-learn's two sample photos, scaled to 500 pixels wide or high, as JPEG.
     """
     folder.mkdir(parents=True, exist_ok=True)
     originals = [Pillow.open(SHIPPED / name).convert("RGB") for name in ("china.jpg", "flower.jpg")]
@@ -60,10 +60,10 @@ def pillow_crop(path: Path) -> np.ndarray:
 
 
 def crops(rounds: int) -> Row:
-    """Crop the same photos both ways."""
+    """Compare our crops of photos with Pillow's."""
     with tempfile.TemporaryDirectory() as folder:
         images = write_photos(Path(folder), COUNT)
-        ours, pillow = best_in_turns(
+        referee, pillow = best_in_turns(
             lambda: load_crops(images, PREPROCESSING),
             lambda: np.stack([pillow_crop(image.path) for image in images]),
             rounds=rounds,
@@ -71,15 +71,15 @@ def crops(rounds: int) -> Row:
         )
     return at_least(
         "images/s per core that reach an accelerator (decode and crop), 500-pixel JPEGs",
-        pillow / ours,
+        pillow / referee,
         "Pillow's decode, bicubic resize and crop; nothing checked",
         1,
-        f"{COUNT / ours:.0f} (sha256 checked) against {COUNT / pillow:.0f} images/s",
+        f"{COUNT / referee:.0f} (sha256 checked) against {COUNT / pillow:.0f} images/s",
     )
 
 
 def by_pywavelets(images: np.ndarray, wavelet: str, level: int, rng: np.random.Generator) -> None:
-    """Make `zeros` and `rand` of images (n, 3, h, w), matched noise, one channel at a time."""
+    """Compute the views `zeros` and `rand` (matched noise) of images (n, 3, h, w), one channel at a time."""
     for image in images:
         for channel in image:
             low, *details = pywt.wavedec2(channel, wavelet, level=level)
@@ -92,12 +92,12 @@ def by_pywavelets(images: np.ndarray, wavelet: str, level: int, rng: np.random.G
 
 
 def views(wavelet: str, level: int, rounds: int) -> Row:
-    """Make both views of the same images both ways."""
+    """Compare our views of images with PyWavelets'."""
     rng = np.random.default_rng(0)
     images = rng.random((COUNT, 3, SIZE, SIZE), np.float32)
     keys = [hashlib.sha256(bytes([i])).digest() for i in range(COUNT)]
     settings, tensor = ViewSettings(wavelet, level), torch.from_numpy(images)
-    ours, theirs = best_in_turns(
+    referee, pywavelets = best_in_turns(
         lambda: frequency_views(tensor, ("zeros", "rand"), settings, keys),
         lambda: by_pywavelets(images, wavelet, level, rng),
         rounds=rounds,
@@ -105,15 +105,15 @@ def views(wavelet: str, level: int, rounds: int) -> Row:
     )
     return at_least(
         f"views zeros and rand in torch, {wavelet}, level {level}",
-        theirs / ours,
+        pywavelets / referee,
         "PyWavelets, one channel at a time",
         1,
-        f"{COUNT / ours:.0f} against {COUNT / theirs:.0f} images/s",
+        f"{COUNT / referee:.0f} against {COUNT / pywavelets:.0f} images/s",
     )
 
 
 def rows(quick: bool) -> list[Row]:
-    """Measure crops, and views of a few wavelets and levels."""
+    """Measure crops, and views with several wavelets and levels."""
     torch.set_num_threads(1)
     cases = (CASES[0], CASES[2]) if quick else CASES
     return [crops(10 if quick else 40), *(views(*case, rounds=3 if quick else 8) for case in cases)]

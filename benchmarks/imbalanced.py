@@ -1,20 +1,20 @@
-"""Imbalanced resamples of a suite of imported features, and what imbalance costs every method.
+"""Draw imbalanced samples of a suite of imported features, and measure how much accuracy imbalance costs each method.
 
     python -m benchmarks.imbalanced [--balanced] SEED FROM TO
     python -m benchmarks.imbalanced cost FROM FIRST LAST [METHOD ...]
 
-FROM holds vision.npz and clip_space.npz, as for suites/pacs3.yaml; TO gets files of the same names with fewer rows. In
-every domain the shares of the classes are 1 to 0.15, geometric, in an order of the domain's own. With --balanced every
-class has the mean of these shares: as many images, none rarer than another.
+FROM contains vision.npz and clip_space.npz, as for suites/pacs3.yaml. Files of the same names with fewer rows are
+written to TO. In every domain the shares of the classes are geometric from 1 to 0.15, in a random order per domain.
+With --balanced every class has the mean of these shares, which gives the same number of images.
 
-For the cost, draws FIRST to LAST are made twice, imbalanced and balanced, with as many images. Of every class a tenth
-is kept back; a method is tested on these images and on all that the draw left out, which are many where its own test
-images are few. Two measures, means over tasks and problems, in percent: accuracy where the classes have the shares of
-the draw (what A_T estimates), and the mean accuracy per class, which does not depend on the composition of the test
-images. ± is the standard error over the draws; each draw has one seed, and both forms of a draw have the same basis.
+`cost` makes draws FIRST to LAST both imbalanced and balanced, with the same number of images. A tenth of every class is
+held out. A method is tested on these images, which may be few, and on all images that are not in the draw. There are
+two measures, averaged over tasks and problems, in percent: accuracy if the classes have the shares of the draw (what
+A_T estimates), and the mean accuracy per class, which does not depend on the composition of the test images. ± is the
+standard error over the draws. Each draw has one seed, and both forms of a draw have the same basis.
 
-Two rows are given true labels and are no methods: ``labelled-target``, and ``true-shares``, which is `calibrated` with
-the true shares of the classes in the alignment.
+Two rows are not methods, because they use true labels: ``labelled-target``, and ``true-shares``, which is `calibrated`
+with the true shares of the classes in the alignment.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ METHODS = (
 
 
 def kept_rows(paths: np.ndarray, seed: int, *, balanced: bool = False) -> np.ndarray:
-    """Return which of the rows with these paths, DOMAIN/CLASS/FILE, are kept."""
+    """Return a mask of the rows to keep, given their paths DOMAIN/CLASS/FILE."""
     domain, label = np.array([path.split("/")[:2] for path in paths]).T
     rng, classes, keep = np.random.default_rng(seed), np.unique(label), np.zeros(len(paths), bool)
     for name in np.unique(domain):
@@ -64,19 +64,19 @@ def kept_rows(paths: np.ndarray, seed: int, *, balanced: bool = False) -> np.nda
 
 
 def resample(seed: int, source: Path, target: Path, *, balanced: bool = False) -> None:
-    """Write the resample."""
+    """Write the sample of ``source`` to ``target``."""
     target.mkdir(parents=True, exist_ok=True)
     for name in ("vision.npz", "clip_space.npz"):
         arrays = dict(np.load(source / name))
         keep = kept_rows(arrays["paths"], seed, balanced=balanced)
-        drawn = {
+        sample = {
             key: values[keep] if values.ndim and len(values) == len(keep) else values for key, values in arrays.items()
         }
-        np.savez(target / name, **drawn)
+        np.savez(target / name, **sample)
 
 
 class Features:
-    """Rows of all domains, their classes and CLIP's opinion."""
+    """Rows of all domains, their classes and CLIP's cosines."""
 
     def __init__(self, folder: Path) -> None:
         vision, clip = (np.load(folder / name) for name in ("vision.npz", "clip_space.npz"))
@@ -89,11 +89,11 @@ class Features:
         self.text = clip["text"][[list(clip["class_names"]).index(name) for name in names]]
         self.cosines = unit_rows(self.clip) @ unit_rows(self.text).T
         self.scale = float(clip["logit_scale"])
-        tasks = max(1, len(names) // PER_TASK)  # a rest joins the last task
+        tasks = max(1, len(names) // PER_TASK)  # remaining classes join the last task
         self.tasks = np.split(np.arange(len(names)), PER_TASK * np.arange(1, tasks))
 
     def train(self, draw: int, *, balanced: bool) -> np.ndarray:
-        """Return which rows of a draw are train rows."""
+        """Return a mask of the train rows of a draw."""
         kept, rng = kept_rows(self.paths, draw, balanced=balanced), np.random.default_rng(draw)
         train = np.zeros(len(kept), bool)
         for name in np.unique(self.domain):
@@ -103,12 +103,12 @@ class Features:
         return train
 
     def rows(self, index: np.ndarray) -> dict[str, object]:
-        """Return the fields of unlabelled rows."""
+        """Return the fields of `UnlabelledRows` at the indices."""
         views = {view: rows[index] for view, rows in self.views.items()}
         return {"views": views, "cosines": self.cosines[index], "clip": self.clip[index]}
 
     def seed(self, number: int, source: np.ndarray, target: np.ndarray, test: np.ndarray) -> Seed:
-        """Return a problem whose train and test rows are those at the indices."""
+        """Return a seed with the source, target train and target test rows at the indices."""
         tasks = [
             TargetTask(**self.rows(target[np.isin(self.labels[target], classes)]), classes=classes)
             for classes in self.tasks
@@ -123,22 +123,22 @@ class Features:
 
 
 def with_true_shares(seed: Seed, shares: np.ndarray) -> np.ndarray:
-    """Return what `calibrated` predicts at the end if the alignment knows the shares (C,) of the classes."""
+    """Return the final predictions of `calibrated` if the alignment knows the shares (C,) of the classes."""
     referee = referee_of(seed, CALIBRATED)
     statistics, classifiers = empty_statistics(referee.basis, CALIBRATED), []
     for task, source in zip(seed.target.tasks, source_models(seed, CALIBRATED), strict=True):
-        own = shares[task.classes] / shares[task.classes].sum()
-        with mock.patch("pipeline.method.adaptation.expected_shares", lambda _, own=own: own):
+        task_shares = shares[task.classes] / shares[task.classes].sum()
+        with mock.patch("pipeline.method.adaptation.expected_shares", lambda _, expected=task_shares: expected):
             statistics, adapted = adapt_task(referee, task, source, statistics)
         classifiers.append(adapted.classifier)
     return predict_test(seed, CALIBRATED, classifiers)[-1]
 
 
 def measured(data: Features, draw: int, methods: list[str], *, balanced: bool) -> Iterator[list[tuple[float, float]]]:
-    """Yield for every problem of a draw both measures of each method."""
+    """Yield both measures of each method, for one problem of a draw after another."""
     train = data.train(draw, balanced=balanced)
     for name in np.unique(data.domain):
-        target, test = (np.flatnonzero((data.domain == name) & part) for part in (train, ~train))
+        target, test = (np.flatnonzero((data.domain == name) & mask) for mask in (train, ~train))
         truth, shares = data.labels[test], np.bincount(data.labels[target], minlength=len(data.text))
         for other in np.unique(data.domain[data.domain != name]):
             seed = data.seed(draw, np.flatnonzero((data.domain == other) & train), target, test)
@@ -150,7 +150,7 @@ def measured(data: Features, draw: int, methods: list[str], *, balanced: bool) -
                         predicted = with_true_shares(seed, shares)
                     else:
                         predicted = compared_method(method).run(ceiling if method == "labelled-target" else seed)[-1]
-                except RefereeError:  # `paper` where a class has too little weight for eq. (17)
+                except RefereeError:  # for example `paper`, if a class has too little weight for eq. (17)
                     scores.append((np.nan, np.nan))
                     continue
                 per_class = np.array([(predicted == truth)[truth == c].mean() for c in range(len(shares))])
@@ -160,24 +160,24 @@ def measured(data: Features, draw: int, methods: list[str], *, balanced: bool) -
 
 
 def cell(values: np.ndarray) -> str:
-    """Return the mean over the draws ± its standard error, or that the method could not run on one of them."""
+    """Return the mean over the draws ± its standard error, or "fails" if the method could not run on a draw."""
     if np.isnan(values).any():
         return "fails"
     return f"{values.mean():.1f} ± {values.std(ddof=1) / np.sqrt(len(values)):.1f}"
 
 
 def cost(folder: Path, draws: range, methods: list[str]) -> None:
-    """Print a row per method: both measures, balanced, imbalanced, and the paired difference."""
-    data, found = Features(folder), []
+    """Print a row per method: both measures on balanced and imbalanced draws, and their paired difference."""
+    data, by_draw = Features(folder), []
     for draw in draws:
         forms = [np.mean(list(measured(data, draw, methods, balanced=balanced)), axis=0) for balanced in (True, False)]
-        found.append(forms)
+        by_draw.append(forms)
         sys.stderr.write(f"draw {draw} done\n")
-    scores = np.array(found)  # (draws, balanced or not, methods, measures)
+    scores = np.array(by_draw)  # (draws, balanced or imbalanced, methods, measures)
     print("| method | balanced | imbalanced | loss | per class: balanced | imbalanced | loss |\n|---|" + "---:|" * 6)
     for m, method in enumerate(methods):
-        columns = [(scores[:, 0, m, i], scores[:, 1, m, i]) for i in (0, 1)]
-        cells = [text for b, i in columns for text in (cell(b), cell(i), cell(b - i))]
+        pairs = [(scores[:, 0, m, i], scores[:, 1, m, i]) for i in (0, 1)]
+        cells = [cell(values) for left, right in pairs for values in (left, right, left - right)]
         print(f"| {method} | {' | '.join(cells)} |")
 
 

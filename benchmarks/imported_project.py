@@ -1,4 +1,4 @@
-"""A project of two domains of random features, of any size, whose stages run as processes of their own."""
+"""Write a project of two domains of random features of any size, and run its stages as processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 ROOT = Path(__file__).parents[1]
 VIEWS = ("original", "zeros", "rand")
-# the stages in order: those that make the caches, and those after them
+# stages that write the caches of features, in order
 FEATURES = (
     *((stage, domain) for stage in ("manifest", "order", "tasks") for domain in ("a", "b")),
     *(("model", model) for model in ("vit", "clip")),
@@ -26,12 +26,12 @@ STATISTICS = (("source", "a"), ("adapt", "a-b"), ("evaluate", "a-b"))
 
 
 def rff(D: int, sigma: float = 1e-4) -> dict[str, Any]:
-    """Return the section of that name."""
+    """Return the section `rff`."""
     return {"D": D, "sigma": sigma, "convention": "gamma", "orthogonal": False}
 
 
 def default_params(per_task: int) -> dict[str, Any]:
-    """Return all sections of both files: domains `a` (source) and `b` (target), imported features, one seed."""
+    """Return all sections of both files, with domains `a` (source) and `b` (target), imported features and one seed."""
     domain = {"dataset": "toy", "images": "vision.npz", "templates": ["a {}"], "views": VIEWS}
     model = {"library": "imported", "name": "random"}
     return {
@@ -79,7 +79,7 @@ class ImportedProject:
         clip_width: int = 64,
         **sections: Any,
     ) -> None:
-        """Write so many images' features and the parameters; ``sections`` replace those of `default_params`."""
+        """Write features of given numbers of images and the parameters; ``sections`` replace default ones."""
         rng = np.random.default_rng(0)
         centres = rng.normal(size=(classes, width)).astype(np.float32)
         counts = {"a": source, "b": target}
@@ -127,7 +127,7 @@ class ImportedProject:
 
     def run(self, stage: str, *keys: str) -> tuple[float, int]:
         """Run a stage; return its seconds and its peak memory in bytes."""
-        before = time.perf_counter()
+        start = time.perf_counter()
         process = subprocess.Popen(
             [sys.executable, "-m", "pipeline.stages", stage, *keys],
             cwd=self.folder,
@@ -135,12 +135,12 @@ class ImportedProject:
             stdout=subprocess.DEVNULL,
         )
         _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = status  # Popen has not waited for it itself
+        process.returncode = status  # Popen does not know that the process has ended
         if status:
             raise SystemExit(f"stage {stage} failed")
-        return time.perf_counter() - before, usage.ru_maxrss * 1024
+        return time.perf_counter() - start, usage.ru_maxrss * 1024
 
     def cache(self) -> None:
-        """Run everything before the statistics."""
+        """Run all stages before the statistics."""
         for stage in FEATURES:
             self.run(*stage)

@@ -1,7 +1,7 @@
-"""What a billion images would take, worked out from what is measured here, and what breaks first.
+"""Extrapolate the cost of a billion images from measurements on small samples.
 
-`python -m benchmarks.internet_scale [--images 1e9] [--rate 1000] [--workers 64]` measures sizes and speeds on small
-samples (about a minute) and prints a Markdown table with the arithmetic.
+`python -m benchmarks.internet_scale [--images 1e9] [--rate 1000] [--workers 64]` measures sizes and speeds (about a
+minute) and prints a Markdown table with the arithmetic.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from pipeline.store.progress_log import ProgressLog
 WIDTH, VIEWS, D = 768, 3, 6000
 HOUR = 3600.0
 
-Figures = dict[str, float]  # per image, row, file or second
+Figures = dict[str, float]  # quantities per image, row, file or second
 
 
 def stores(folder: Path) -> Figures:
-    """Write 65,536 rows to a log and from it to a store."""
+    """Measure sizes, memory and speed of writing 65,536 rows to a log and from there to a store."""
     n = 2 * SHARD_ROWS
     rows = np.random.default_rng(0).standard_normal((n, WIDTH)).astype(np.float16)
     digests = [i.to_bytes(32, "big") for i in range(n)]
@@ -67,7 +67,7 @@ def _bytes(folder: Path) -> int:
 
 
 def manifests(folder: Path) -> Figures:
-    """Read the manifest of 40,000 images."""
+    """Measure the memory of a manifest of 40,000 images."""
     project = ImportedProject(folder)
     project.write(source=40_000, target=100, classes=40, per_task=8, width=64)
     project.run("manifest", "a")
@@ -79,7 +79,7 @@ def manifests(folder: Path) -> Figures:
 
 
 def hashing(folder: Path) -> Figures:
-    """Read and hash photos as `manifest` does, bytes as DVC does, and many files with DVC itself."""
+    """Time hashing of photos by `manifest`'s code, of bytes by MD5 as in DVC, and of many files by DVC itself."""
     photos = [image.path for image in write_photos(folder / "photos", 40)]
     reading = seconds(lambda: [image_facts(photo) for photo in photos])
     block = os.urandom(64 * 2**20)
@@ -100,34 +100,34 @@ def hashing(folder: Path) -> Figures:
 
 
 def shards(folder: Path) -> Figures:
-    """List 10,000 images of a tar file by their headers."""
+    """Time listing 10,000 images of a tar file by their headers."""
     write_tars(folder / "tar", photos(SHARD))
     return {"tar_listed": SHARD / seconds(lambda: find_in(folder / "tar"), CPU)}
 
 
 def statistics() -> Figures:
-    """Map 4,096 rows to D = 6000 features and add up their scatter, one thread."""
+    """Time mapping 4,096 rows to D = 6000 features and accumulating their scatter, on one thread."""
     from threadpoolctl import threadpool_limits
 
     rng = np.random.default_rng(0)
     x, labels = rng.standard_normal((4096, WIDTH), dtype=np.float32), rng.integers(0, 10, 4096)
     basis, total = draw_basis(WIDTH, D, 1e-4, "gamma", 0), zeros(10, D)
     with threadpool_limits(limits=1):
-        began = time.process_time()
+        start = time.process_time()
         for part in (slice(2048), slice(2048, 4096)):
             total.update(deviations(basis, x[part]), labels[part])
-        return {"statistic_rows": len(x) / (time.process_time() - began)}
+        return {"statistic_rows": len(x) / (time.process_time() - start)}
 
 
 def measure() -> Figures:
-    """Measure everything."""
+    """Return all measured figures."""
     with tempfile.TemporaryDirectory() as name:
         parts = [part(Path(name) / part.__name__) for part in (stores, manifests, hashing, shards)]
         return {key: value for part in (*parts, statistics()) for key, value in part.items()}
 
 
 def plan(f: Figures, n: float, rate: float, workers: int) -> list[tuple[str, str, str]]:
-    """Return what, how it is worked out, and the result, for ``n`` images."""
+    """Return rows (quantity, calculation, result) for ``n`` images."""
     rows = n * VIEWS
     store, log = rows * f["row_bytes"], rows * f["log_bytes"]
     photos = f"{f['photos_hashed']:.0f} photos/s and core ({f['photo_bytes'] / 1e3:.0f} kB each)"
@@ -159,12 +159,12 @@ def main(argv: list[str] | None = None) -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.internet_scale")
     parser.add_argument("--images", type=float, default=1e9)
-    parser.add_argument("--rate", type=float, default=1000.0, help="images/s of a worker")
+    parser.add_argument("--rate", type=float, default=1000.0, help="images/s of one worker")
     parser.add_argument("--workers", type=int, default=64)
     args = parser.parse_args(argv)
     print("| what | measured or given | in all |\n|---|---|---|")
-    for line in plan(measure(), args.images, args.rate, args.workers):
-        print(f"| {' | '.join(line)} |")
+    for row in plan(measure(), args.images, args.rate, args.workers):
+        print(f"| {' | '.join(row)} |")
     return 0
 
 

@@ -1,11 +1,11 @@
-"""Closed, partial, open, universal and hidden label spaces, from the stages: ``python -m benchmarks.label_spaces``.
+"""Evaluate closed, partial, open and universal label spaces, with the classes of a task given and hidden.
 
-In the folder of a project whose suite's features are cached (`dvc repro embed prompts`): every problem of the suite,
-or those that are named, in every label space of its dataset, with the classes of a task given and hidden, all seeds.
-The stages run in the folder label_spaces/ beside the caches. Prints a Markdown table of means over problems and seeds,
-in percent: accuracy on shared classes (A_T in closed and partial label spaces, else the mean per class, where a
-rejected image is wrong), on unknown images, H-score, AUROC; and the share of test images that `rejecting` rejects in
-closed problems, where every image is known.
+Run ``python -m benchmarks.label_spaces [PROBLEM ...]`` in a project whose suite's features are cached (`dvc repro embed
+prompts`). It runs the stages in the folder label_spaces/ for all or the named problems, in every label space of their
+dataset, on all seeds. It prints a Markdown table of means over problems and seeds, in percent: accuracy on shared
+classes (A_T in closed and partial label spaces, otherwise the mean per class, where a rejected image is wrong),
+accuracy on unknown images, H-score and AUROC. Below it is the share of test images that `rejecting` rejects in closed
+problems, where every image is known.
 """
 
 import json
@@ -35,38 +35,38 @@ COLUMNS = ("shared", "unknown", "h_score", "auroc")
 
 
 def write_project(only):
-    """Make the folder; return problem -> label space and whether classes are hidden."""
+    """Write the project; return the label space of each problem and whether classes are hidden."""
     yaml = YAML()
     suite, params = (yaml.load(Path(name)) for name in ("suite.yaml", "params.yaml"))
     shutil.rmtree(FOLDER, ignore_errors=True)
     shutil.copytree("cache/manifests", FOLDER / "cache/manifests")
     for part in ("embeddings", "prompts"):
         (FOLDER / "cache" / part).symlink_to(Path("cache", part).absolute())
-    made, problems = {}, {}
+    cases, problems = {}, {}
     for name, pair in suite["problems"].items():
         spaces = suite["datasets"][suite["domains"][pair["target"]]["dataset"]]["label_spaces"]
         for space in (None, *spaces) if name in only or not only else ():
             for hidden in (False, True):
                 key = f"{name}-{space or 'closed'}{'-hidden' if hidden else ''}"
-                made[key] = (space or "closed", hidden)
+                cases[key] = (space or "closed", hidden)
                 problems[key] = dict(pair) | ({"classes": "seen"} if hidden else {})
                 problems[key] |= {"label_space": space} if space else {}
     yaml.dump(suite | {"problems": problems, "swept": {}}, FOLDER / "suite.yaml")
     params["compare"]["methods"] = [*CLOSED, "rejecting", *BASELINES]
     yaml.dump(params, FOLDER / "params.yaml")
-    return made
+    return cases
 
 
-def stages(made):
-    """Run the stages in the folder, as DVC would."""
+def stages(cases):
+    """Yield the stages to run in the folder, in order."""
     os.chdir(FOLDER)
     suite = YAML(typ="safe").load(Path("suite.yaml"))
     for domain in suite["domains"]:
         yield from ((stage, domain) for stage in ("order", "tasks"))
     for source in sorted({problem["source"] for problem in suite["problems"].values()}):
         yield ("source", source)
-    for name, (space, hidden) in made.items():
-        if hidden:  # of given classes `compare` has all figures
+    for name, (space, hidden) in cases.items():
+        if hidden:  # with given classes, `compare` computes all figures
             variant = "rejecting" if space in UNKNOWN else "calibrated"
             params = YAML().load(Path("params.yaml"))
             params["method"]["variant"] = variant
@@ -76,29 +76,29 @@ def stages(made):
             yield "compare", name
 
 
-def figures(made):
-    """Return (label space, method) -> measures of every problem and seed's mean."""
-    found = defaultdict(list)
+def figures(cases):
+    """Return the measures of every problem, averaged over seeds, by (label space, method)."""
+    measures = defaultdict(list)
     results = Path("results") / YAML(typ="safe").load(Path("suite.yaml"))["suite"]
-    for name, (space, hidden) in made.items():
+    for name, (space, hidden) in cases.items():
         if hidden:
             result = json.loads((results / f"evaluations/{name}.json").read_text())
             values = result["label_space"] if space in UNKNOWN else {"shared": result["A_T"]}
-            found[space, "ours, classes hidden"].append([values.get(c) for c in COLUMNS])
+            measures[space, "ours, classes hidden"].append([values.get(c) for c in COLUMNS])
             continue
         methods = json.loads((results / f"problems/{name}/comparison.json").read_text())["methods"]
         for entry in methods.values():
             values = entry.get("label_space") or {"shared": entry["A_T"]}
             if "label_space" in entry or space not in UNKNOWN:
-                found[space, entry["title"]].append([values.get(c) for c in COLUMNS])
-    return found
+                measures[space, entry["title"]].append([values.get(c) for c in COLUMNS])
+    return measures
 
 
-def known_rejected(made):
-    """Return the share of test images, in percent, that `rejecting` rejects where all are known."""
+def known_rejected(cases):
+    """Return the share of test images, in percent, that `rejecting` rejects in closed problems."""
     params = load_params()
     project, shares = open_project(params), []
-    for name in (name for name, found in made.items() if found == ("closed", False)):
+    for name in (name for name, case in cases.items() if case == ("closed", False)):
         problem, bases = project.labelled_problem(name), read_bases(paths.bases(params.problems[name].source))
         for index in range(len(params.data.seeds)):
             answers = rejecting_answers(problem.seed(index, bases.basis(index)), VARIANTS["rejecting"])
@@ -107,18 +107,18 @@ def known_rejected(made):
 
 
 def main(only):
-    """Print the table; ``only`` are problems, all of the suite if there are none."""
-    made = write_project(only)
+    """Print the table for the problems in ``only``, or for the whole suite if it is empty."""
+    cases = write_project(only)
     with redirect_stdout(sys.stderr):
-        for stage in stages(made):
+        for stage in stages(cases):
             if run_stage(list(stage)):
                 raise SystemExit(f"{' '.join(stage)} failed")
     print("| label space | method | shared | unknown | H-score | AUROC |\n|---|---|---|---|---|---|")
-    for (space, method), values in figures(made).items():
+    for (space, method), values in figures(cases).items():
         columns = np.array(values, dtype=float).mean(axis=0)
         cells = ("–" if np.isnan(v) else f"{v:.1f}" for v in columns)
         print(f"| {space} | {method} | {' | '.join(cells)} |")
-    print(f"\nrejected where all are known: {known_rejected(made):.1f}")
+    print(f"\nrejected where all are known: {known_rejected(cases):.1f}")
 
 
 if __name__ == "__main__":

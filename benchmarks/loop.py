@@ -1,7 +1,7 @@
-"""DVC on the clock: nothing changed in the paper's 21 problems (tiny files, the real graph); a researcher's loop.
+"""Time DVC with nothing to do, on the paper's 21 problems (real graph, tiny files), and a researcher's loop.
 
-The loop is that of the digits: from images to the report in a fresh clone, then another sigma. What is measured there
-is the last commit: a clone of it, with the packages of this environment.
+The loop runs the digits suite: from images to the report in a fresh clone, then with another sigma. It measures the
+last commit, which is cloned, with the packages of this environment.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from benchmarks.measure import Row, at_most, run_command
 
 ROOT = Path(__file__).resolve().parents[1]
 NO_OP_GOALS = {"repro": 8.0, "status": 5.0}
-# after sigma was changed: what is asked for, seconds wanted, and whether one core is measured too
+# target after a change of sigma, maximum seconds, whether it is also measured on one core
 COMMANDS = (("evaluate@mnist-uci", 6, True), ("evaluate", 15, True), ("", 60, False))
 ONE_CORE = ("taskset", "-c", "0")
 
 
 def lay_out(folder: Path) -> None:
-    """Make a project of all 21 problems: graph, package, params, and a repository."""
+    """Create a project of all 21 problems: graph, package, params, and a repository."""
     for name in ("dvc.yaml", ".dvcignore", "params.yaml", "suite.yaml"):
         shutil.copy(ROOT / name, folder)
     for name in ("suites", "pipeline"):
@@ -40,7 +40,7 @@ def lay_out(folder: Path) -> None:
 
 
 def fake_outputs(folder: Path) -> int:
-    """Write something wherever a stage reads or writes, and have DVC take it for the result; return the stages."""
+    """Write fake inputs and outputs of all stages and commit them to DVC; return the number of stages."""
     from dvc.repo import Repo  # slow to import, and only this function needs it
 
     with contextlib.chdir(folder), Repo() as repo:
@@ -49,13 +49,13 @@ def fake_outputs(folder: Path) -> int:
         deps = {dep.fs_path for stage in stages for dep in stage.deps}
         for path in map(Path, sorted(deps - outs) + sorted(outs)):
             if not path.exists():
-                write_something(path)
+                write_fake(path)
         repo.commit(force=True)
     return len(stages)
 
 
-def write_something(path: Path) -> None:
-    """Write a small store, folder of images or file, of bytes that no other has."""
+def write_fake(path: Path) -> None:
+    """Write a small store, folder of images or file with unique contents."""
     parts = [path]
     if path.suffix == ".zarr":
         views = [path / view for view in ("original", "zeros", "rand")]
@@ -75,11 +75,11 @@ def nothing_changed(quick: bool) -> Iterator[Row]:
         stages = fake_outputs(folder)
         times: dict[str, list[tuple[float, float]]] = {command: [] for command in NO_OP_GOALS}
         for _ in range(1 if quick else 5):
-            for command, found in times.items():
+            for command, measured in times.items():
                 elapsed, cpu, output = run_command(folder, "dvc", command)
                 assert "Data and pipelines are up to date." in output, output[-2000:]
                 assert "Running stage" not in output
-                found.append((elapsed, cpu))
+                measured.append((elapsed, cpu))
     for command, goal in NO_OP_GOALS.items():
         elapsed, cpu = (min(column) for column in zip(*times[command], strict=True))
         detail = f"{stages} stages; {cpu:.1f} s of processor time"
@@ -95,7 +95,7 @@ def change(folder: Path, section: str, key: str, value: object) -> None:
 
 
 def digits(quick: bool) -> Iterator[Row]:
-    """Yield the row of the whole, and one for every command after another sigma; quick: one seed."""
+    """Yield the row of a full run and one per command after a change of sigma; use one seed if ``quick``."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "digits"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
@@ -103,12 +103,12 @@ def digits(quick: bool) -> Iterator[Row]:
         change(folder, "data", "seeds", seeds)
         yield row(folder, f"digits, {len(seeds)} seeds, a fresh clone", 180, "dvc", "repro")
         sigma = 1e-4
-        for target, goal, both in COMMANDS:
-            for before in ((), ONE_CORE) if both and not quick and shutil.which(ONE_CORE[0]) else ((),):
+        for target, goal, also_one_core in COMMANDS:
+            for prefix in ((), ONE_CORE) if also_one_core and not quick and shutil.which(ONE_CORE[0]) else ((),):
                 sigma *= 1.1
                 change(folder, "rff", "sigma", float(f"{sigma:.3g}"))
-                cores = ", one core" if before else ""
-                yield row(folder, f"digits, sigma changed{cores}", goal, *before, "dvc", "repro", *target.split())
+                cores = ", one core" if prefix else ""
+                yield row(folder, f"digits, sigma changed{cores}", goal, *prefix, "dvc", "repro", *target.split())
 
 
 def row(folder: Path, name: str, goal: float, *command: str) -> Row:
@@ -119,5 +119,5 @@ def row(folder: Path, name: str, goal: float, *command: str) -> Row:
 
 
 def rows(quick: bool) -> list[Row]:
-    """Measure both."""
+    """Measure DVC with nothing to do, and the digits."""
     return [*nothing_changed(quick), *digits(quick)]

@@ -1,4 +1,4 @@
-"""Measuring: a line of the table of benchmarks, and times of functions and commands."""
+"""Time functions and commands, and define a row of the table of benchmarks."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ Work = Callable[[], object]
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured, in ``unit`` ("×" or "s"); what it is a ratio to and its goal, or "–"; both sides in words."""
+    """A measurement and its goal."""
 
     name: str
-    ratio: float
-    baseline: str
-    target: str
+    ratio: float  # in ``unit``
+    baseline: str  # denominator of the ratio, or "–"
+    target: str  # the goal, or "–"
     met: bool
     detail: str = ""
-    unit: str = "×"
-    module: str = ""  # of this package, that measured it
+    unit: str = "×"  # or "s"
+    module: str = ""  # module of this package that measured the row
 
 
 def at_least(name: str, ratio: float, baseline: str, goal: float, detail: str) -> Row:
-    """Return the row of a speed-up: the larger the better."""
+    """Return the row of a speed-up, which should be at least ``goal``."""
     return Row(name, round(ratio, 3), baseline, f"≥ {goal:g}×", ratio >= goal, detail)
 
 
 def at_most(name: str, ratio: float, baseline: str, goal: float, detail: str, *, unit: str = "×") -> Row:
-    """Return the row of a cost: the smaller the better."""
+    """Return the row of a cost, which should be at most ``goal``."""
     target = f"≤ {goal:g} s" if unit == "s" else f"≤ {goal:g}×"
     return Row(name, round(ratio, 3), baseline, target, ratio <= goal, detail, unit)
 
 
 def seconds(work: Work, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Time one run of ``work``; freeing its result is not part of it."""
+    """Return the time of one run of ``work``, without the time to free its result."""
     start = clock()
     result = work()
     elapsed = clock() - start
@@ -51,10 +51,10 @@ def seconds(work: Work, clock: Callable[[], float] = time.perf_counter) -> float
 def best_in_turns(
     *works: Work, rounds: int, clock: Callable[[], float] = time.perf_counter, warm_up: bool = True
 ) -> list[float]:
-    """Run all ``works`` once unmeasured, then ``rounds`` times in turns; return the shortest time of each.
+    """Warm up all ``works``, then run them ``rounds`` times alternately; return the shortest time of each.
 
-    In turns, so that whatever else the machine does disturbs all of them. For work on one thread, ``time.thread_time``
-    counts only what the processor spent on it.
+    Alternating spreads disturbances by other programs over all of them. For work on one thread use
+    ``time.thread_time``, which counts only its processor time.
     """
     for work in works if warm_up else ():
         work()
@@ -63,7 +63,7 @@ def best_in_turns(
 
 
 def run_command(folder: Path, *command: str) -> tuple[float, float, str]:
-    """Run a command, which must succeed; return its seconds on the clock and on the processor, and what it printed."""
+    """Run a command, which must succeed; return its wall time and processor time in seconds, and its output."""
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
     environment = {
         **{key: value for key, value in os.environ.items() if not key.startswith("GIT_")},
@@ -72,8 +72,8 @@ def run_command(folder: Path, *command: str) -> tuple[float, float, str]:
         "DVC_NO_ANALYTICS": "1",
     }
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    process = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     elapsed, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise RuntimeError(f"{command}: {done.stdout}{done.stderr}")
-    return elapsed, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
+    if process.returncode:
+        raise RuntimeError(f"{command}: {process.stdout}{process.stderr}")
+    return elapsed, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, process.stdout

@@ -1,9 +1,9 @@
-"""Accuracy and time of every compared method, as the table of docs/evidence.md: ``python -m benchmarks.method_table``.
+"""Print accuracy and time of every compared method, the table of docs/evidence.md.
 
-Run it in a project after ``dvc repro compare``. Accuracy is what the stage wrote, A_T in percent, the mean over
-the problems ± its standard error over the seeds. Times are measured here, since results must not differ from run to
-run: CPU seconds of one thread for the first seed of a problem, on average over the problems. The source model and the
-first labels of `calibrated`, which most methods share, are made beforehand and have a row of their own.
+Run ``python -m benchmarks.method_table`` in a project after ``dvc repro compare``. Accuracy is read from the stage's
+results: A_T in percent, the mean over the problems ± its standard error over the seeds. Times are measured here,
+because results must not differ between runs: CPU seconds of one thread for the first seed of a problem, averaged over
+the problems. Most methods share the source model and first labels of `calibrated`, which have a separate row.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ def times(problem: LabelledProblem, source: str, methods: list[str]) -> dict[str
     basis = read_bases(paths.bases(source)).basis(0)
     seed = problem.seed(0, basis)
     ceiling = LabelledProblem(problem.name, problem.target, problem.target)
-    found = {SHARED: seconds(lambda: first_labels(seed), time.process_time)}
+    by_method = {SHARED: seconds(lambda: first_labels(seed), time.process_time)}
     for name in methods:
         method = compared_method(name)
-        given = ceiling.seed(0, basis) if method.group == "ceiling" else seed
-        found[name] = seconds(lambda m=method, s=given: attempt(m, s), time.process_time)
-    return found
+        method_seed = ceiling.seed(0, basis) if method.group == "ceiling" else seed
+        by_method[name] = seconds(lambda m=method, s=method_seed: attempt(m, s), time.process_time)
+    return by_method
 
 
 def attempt(method: ComparedMethod, seed: Seed) -> object:
-    """Run a method; where it cannot run, its time is that of finding out."""
+    """Run a method; return None if it cannot run."""
     try:
         return method.run(seed)
     except RefereeError:
@@ -71,17 +71,17 @@ def main() -> int:
         name: json.loads(Path(paths.comparison(params.suite, name)).read_text())["methods"] for name in params.problems
     }
     methods = list(next(iter(results.values())))
-    measured = []
+    by_problem = []
     for name, problem in params.problems.items():
-        measured.append(times(project.labelled_problem(name), problem.source, methods))
+        by_problem.append(times(project.labelled_problem(name), problem.source, methods))
         sys.stderr.write(f"{name} timed\n")
     print("| method | A_T | seconds |\n|---|---:|---:|")
     for method in (*methods, SHARED):
-        spent = np.mean([found[method] for found in measured])
+        mean_time = np.mean([by_method[method] for by_method in by_problem])
         entries = [result.get(method, {}) for result in results.values()]
         score = "–" if method == SHARED else accuracy(entries)
         title = method if method == SHARED else entries[0]["title"]
-        print(f"| {title} | {score} | {spent:.2f} |")
+        print(f"| {title} | {score} | {mean_time:.2f} |")
     return 0
 
 

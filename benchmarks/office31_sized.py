@@ -1,4 +1,4 @@
-"""A random problem of Office-31's size, in memory: 31 classes in 5 tasks, 2,500 source rows, 700 target images."""
+"""Build a random problem of Office-31's size in memory: 31 classes in 5 tasks, 2,500 source rows, 700 target images."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TASKS = np.split(np.arange(CLASSES), [6, 12, 18, 24])
 
 
 def random_seed(D: int, *, source: int = 2500, target: int = 700, test: int = 93) -> Seed:
-    """Return a problem with a basis of D features; the target is a shifted source, classes overlap, CLIP is weak."""
+    """Return a seed with D features: the target is a shifted source, classes overlap, CLIP is weak."""
     rng = np.random.default_rng(0)
     centres, shift = rng.normal(size=(CLASSES, WIDTH)), 0.4 * rng.normal(size=WIDTH)
     texts = rng.normal(size=(CLASSES, 64))
@@ -34,12 +34,12 @@ def random_seed(D: int, *, source: int = 2500, target: int = 700, test: int = 93
     images = UnlabelledRows(views, clip_cosines(target_y))
     tasks = []
     for classes in TASKS:
-        part = images.take(np.flatnonzero(np.isin(target_y, classes)))
-        tasks.append(TargetTask(classes=classes, views=part.views, cosines=part.cosines))
-    tests = UnlabelledRows(dict.fromkeys(VIEWS, test_x), clip_cosines(test_y))
+        task = images.take(np.flatnonzero(np.isin(target_y, classes)))
+        tasks.append(TargetTask(classes=classes, views=task.views, cosines=task.cosines))
+    test_rows = UnlabelledRows(dict.fromkeys(VIEWS, test_x), clip_cosines(test_y))
     return Seed(
         number=0,
         basis=draw_basis(WIDTH, D, 1e-4, "gamma", 0),
         source=Source(dict.fromkeys(VIEWS, source_x), source_y),
-        target=Target(tasks, tests, clip_scale=30.0),
+        target=Target(tasks, test_rows, clip_scale=30.0),
     )

@@ -1,6 +1,6 @@
-"""The algorithm of the authors' released code as docs/method.md has it, written for itself: nothing from `pipeline`.
+"""Implement the algorithm of the authors' released code, as described in docs/method.md, without using `pipeline`.
 
-float64 features, the scatter by the full product of each task's centred rows, a pseudo-inverse after each task,
+It uses float64 features, the full product of each task's centred rows, a pseudo-inverse after each task, and
 Mahalanobis products sample by sample. It is the baseline of `benchmarks.statistics` and is not meant to be fast.
 """
 
@@ -24,33 +24,33 @@ class Model:
     def add_task(self, z: torch.Tensor, labels: list[int], weights: torch.Tensor) -> None:
         """Move the means, then add the scatter of a task's rows about them."""
         for c in set(labels):
-            mine = torch.tensor([label == c for label in labels])
+            mask = torch.tensor([label == c for label in labels])
             count, mean = self.counts.get(c, 0.0), self.means.get(c, torch.zeros(z.shape[1]))
-            total = count + float(weights[mine].sum())
-            self.means[c] = (count * mean + (weights[mine, None] * z[mine]).sum(0)) / total
+            total = count + float(weights[mask].sum())
+            self.means[c] = (count * mean + (weights[mask, None] * z[mask]).sum(0)) / total
             self.counts[c] = total
         centred = z - torch.stack([self.means[c] for c in labels])
         self.scatter += (weights[:, None] * centred).T @ centred
 
     def invert(self) -> None:
-        """Once per task."""
+        """Update the pseudo-inverse of the regularised scatter; call it once per task."""
         eye = torch.eye(len(self.scatter), dtype=torch.float64)
         self.inverse = torch.pinverse(self.scatter + RIDGE * eye)
 
     def logits(self, z: torch.Tensor, classes: list[int]) -> torch.Tensor:
-        """−(μ−z)ᵀS⁻¹(μ−z) of one sample over ``classes``."""
+        """Return −(μ−z)ᵀS⁻¹(μ−z) of one sample for ``classes``."""
         difference = torch.stack([self.means[c] for c in classes]) - z
         return -((difference @ self.inverse) * difference).sum(1)
 
 
 def features(x: np.ndarray, omega: np.ndarray, beta: np.ndarray) -> torch.Tensor:
-    """z(x) of rows (n, d), eq. (7)."""
+    """Return z(x) of rows (n, d), eq. (7)."""
     unit = torch.from_numpy(x / np.linalg.norm(x, axis=1, keepdims=True))
     return np.sqrt(2 / len(beta)) * torch.cos(unit @ torch.from_numpy(omega) + torch.from_numpy(beta))
 
 
 def margin(p: torch.Tensor) -> float:
-    """Difference of the two largest."""
+    """Return the difference between the two largest values."""
     top = torch.topk(p, min(2, len(p))).values
     return float(top[0] - top[1]) if len(top) > 1 else float(top[0])
 
@@ -80,8 +80,8 @@ def _adapt(source: Model, target: Model, classes, views, cosines) -> None:
     for z, cosine in zip(views[0], cosines, strict=True):
         p = torch.softmax(source.logits(z, list(classes)), 0)
         q = torch.softmax(torch.from_numpy(cosine[classes]), 0)
-        both = margin(p) + margin(q)
-        alpha = min(max(margin(p) / both if both else 0.5, 0.2), 0.8)
+        total = margin(p) + margin(q)
+        alpha = min(max(margin(p) / total if total else 0.5, 0.2), 0.8)
         fused = alpha * p + (1 - alpha) * q
         labels.append(int(classes[int(fused.argmax())]))
         entropy = float(-(fused * torch.log(fused.clamp_min(1e-300))).sum())

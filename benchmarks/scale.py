@@ -1,9 +1,9 @@
-"""A million rows through the statistics stages: time and peak memory of each, every stage a process of its own.
+"""Measure time and peak memory of the statistics stages on a million rows, each stage in a separate process.
 
 `python -m benchmarks.scale [--rows N] [--folder FOLDER]` writes two domains of N random rows × 768 in three views, 345
-classes in 15 tasks (DomainNet's), straight into stores, shard by shard, and runs basis … evaluate at D = 1000 with
-one seed. At N = 1,000,000 the stores take 9.5 GB of disk. It prints one Markdown table; a stage that needs more than
-4 GB fails it.
+classes in 15 tasks (DomainNet's), directly into stores, shard by shard. It then runs source, adapt and evaluate at
+D = 1000 with one seed. At N = 1,000,000 the stores take 9.5 GB of disk. It prints one Markdown table and fails if a
+stage needs more than 4 GB.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from pipeline.store.embedding_store import SHARD_ROWS, EmbeddedView, write_embed
 from pipeline.store.prompt_store import Prompts, write_prompts
 
 CLASSES, PER_TASK, WIDTH, CLIP_WIDTH = 345, 23, 768, 64
-LIMIT = 4 * 10**9  # bytes of any stage
+LIMIT = 4 * 10**9  # maximum memory of a stage, in bytes
 
 Rows = npt.NDArray[np.float16]
 
 
 def write_domain(folder: Path, name: str, rows: int, number: int) -> None:
-    """Write manifest, embeddings of both models and prompts of a domain of images that do not exist.
+    """Write the manifest, embeddings by both models and prompts of a domain of fake images.
 
-    Rows lie about class centres; rows of a class are neighbours, as in every manifest.
+    Rows are scattered around class centres. Rows of a class are adjacent, as in every manifest.
     """
     labels = np.arange(rows) * CLASSES // rows
     names = [f"c{c:04d}" for c in range(CLASSES)]
@@ -51,15 +51,15 @@ def write_domain(folder: Path, name: str, rows: int, number: int) -> None:
     )
     write_manifest(manifest, folder / paths.manifest(name))
     test = is_test(name, 0, manifest.labels, digests, test_fraction=0.1)
-    classes = [ClassRow(c, each, c // PER_TASK) for c, each in enumerate(names)]
+    classes = [ClassRow(c, class_name, c // PER_TASK) for c, class_name in enumerate(names)]
     write_tasks(Tasks(labels // PER_TASK, (0,), test[:, None]), classes, folder / paths.manifest(name))
 
-    def view(which: int, width: int, spread: float) -> EmbeddedView:
-        shards = random_shards(labels, number, which, width, spread)
+    def view(index: int, width: int, spread: float) -> EmbeddedView:
+        shards = random_shards(labels, number, index, width, spread)
         return EmbeddedView(rows, width, "float16", {}, shards)
 
     provenance = {"domain": name, "rows_digest": rows_digest(digests)}
-    vision = {each: view(i, WIDTH, 6.0) for i, each in enumerate(VIEWS)}
+    vision = {view_name: view(i, WIDTH, 6.0) for i, view_name in enumerate(VIEWS)}
     write_embeddings(folder / paths.embeddings(name, "vit"), vision, provenance)
     clip = {"original": view(0, CLIP_WIDTH, 2.0)}
     write_embeddings(folder / paths.embeddings(name, "clip"), clip, provenance)
@@ -69,7 +69,7 @@ def write_domain(folder: Path, name: str, rows: int, number: int) -> None:
 
 
 def random_shards(labels: npt.NDArray[np.int64], domain: int, view: int, width: int, spread: float) -> Iterator[Rows]:
-    """Yield the rows of a view: those of the original, and a little noise of the view's own."""
+    """Yield the rows of a view, which are those of the original plus a little noise."""
     centres = np.random.default_rng(0).standard_normal((CLASSES, width), np.float32)
     shift = np.random.default_rng((1, domain)).standard_normal(width).astype(np.float32)
     for start in range(0, len(labels), SHARD_ROWS):
@@ -86,7 +86,7 @@ def run(folder: Path, rows: int, **sections: object) -> dict[str, tuple[float, i
     project.set(default_params(PER_TASK) | sections)
     for number, name in enumerate(("a", "b")):
         if not (folder / paths.prompts(name)).is_dir():
-            # In its own process: a child's peak counts from the memory of the process it was forked from.
+            # in a separate process, because a child's peak includes the memory of the process it was forked from
             arguments = (folder, name, rows, number)
             writer = multiprocessing.get_context("spawn").Process(target=write_domain, args=arguments)
             writer.start()
@@ -101,10 +101,10 @@ def run(folder: Path, rows: int, **sections: object) -> dict[str, tuple[float, i
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run it; status 1 where a stage took more memory than it may."""
+    """Run the stages and print the table; return 1 if a stage took too much memory."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--folder", type=Path, help="kept, and used again; else a temporary one")
+    parser.add_argument("--folder", type=Path, help="keep and reuse this folder; default: a temporary one")
     args = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="referee-scale-") as temporary:
         folder = args.folder or Path(temporary)

@@ -1,7 +1,7 @@
-"""Small images as single files, in tar files and in Parquet files: listing, manifest, decoding, and DVC.
+"""Compare small images in single files, tar files and Parquet files: listing, manifest, decoding, and DVC.
 
-`python -m benchmarks.shards [--images 100000]` prints a Markdown table. Times are those of the processor, so that other
-programs do not show, except where it says "clock"; everything runs in one thread.
+`python -m benchmarks.shards [--images 100000]` prints a Markdown table. Times are processor times, which other programs
+hardly affect, unless marked "clock". Everything runs in one thread.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pipeline.datasets.sources.source import FoundImages
 from pipeline.encoders.image_decoding import decode, image_facts
 
 CLASSES, SIDE, SHARD, GROUP = 10, 64, 10_000, 100
-SAMPLE = 20_000  # images that are decoded
+SAMPLE = 20_000  # number of images to decode
 CPU = time.process_time
 DVC_YAML = "stages:\n  list:\n    cmd: touch out\n    deps: [images]\n    outs: [out]\n"
 
 
 def photos(count: int) -> list[tuple[str, bytes]]:
-    """Return JPEG files of different contents, by name: a number after the picture's end, which decoders ignore."""
+    """Return names and contents of JPEG files that differ by a number after the picture, which decoders ignore."""
     small = np.random.default_rng(0).integers(0, 256, (8, 8, 3), dtype=np.uint8)
     buffer = io.BytesIO()
     Image.fromarray(small).resize((SIDE, SIDE), Image.Resampling.BICUBIC).save(buffer, "jpeg")
@@ -46,7 +46,7 @@ def write_files(folder: Path, images: list[tuple[str, bytes]]) -> None:
 
 
 def write_tars(folder: Path, images: list[tuple[str, bytes]]) -> None:
-    """Write the same into tar files of 10,000 images."""
+    """Write tar files of 10,000 images."""
     folder.mkdir(parents=True)
     for start in range(0, len(images), SHARD):
         with tarfile.open(folder / f"{start // SHARD:04}.tar", "w") as tar:
@@ -57,7 +57,7 @@ def write_tars(folder: Path, images: list[tuple[str, bytes]]) -> None:
 
 
 def write_parquets(folder: Path, images: list[tuple[str, bytes]]) -> None:
-    """Write the same into Parquet files of 10,000 images in row groups of 100, as Hugging Face does."""
+    """Write Parquet files of 10,000 images in row groups of 100, as Hugging Face does."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -70,11 +70,11 @@ def write_parquets(folder: Path, images: list[tuple[str, bytes]]) -> None:
 
 
 def measure(folder: Path, count: int) -> list[str]:
-    """Return the cells of one form of images, which lie in ``folder/images``."""
+    """Measure the images in ``folder/images`` and return their cells of the table."""
     images = folder / "images"
-    found: list[FoundImages] = []
-    finding = seconds(lambda: found.append(find_in(images)), CPU)
-    (listed,) = found
+    results: list[FoundImages] = []
+    finding = seconds(lambda: results.append(find_in(images)), CPU)
+    (listed,) = results
     assert len(listed.images) == count
     sample = listed.images[:: max(1, count // SAMPLE)]
     decoding = seconds(lambda: [decode(image.path) for image in sample], CPU) / len(sample)

@@ -1,4 +1,4 @@
-"""The statistics stages as processes: peak memory over the rows, and sweeps that share their work."""
+"""Run the statistics stages as processes: time, peak memory over the rows, and sweeps that share their work."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rows(quick: bool) -> list[Row]:
 
 
 def office_home(folder: Path, quick: bool) -> Row:
-    """One problem of Office-Home's size at the published D, five seeds, from the source's statistics to the scores."""
+    """Time one problem of Office-Home's size at the published D, five seeds, from source statistics to scores."""
     project, D = ImportedProject(folder), 1500 if quick else 6000
     project.write(
         source=650 if quick else 4_000,
@@ -49,7 +49,7 @@ def office_home(folder: Path, quick: bool) -> Row:
 
 
 def memory(folder: Path, quick: bool) -> Row:
-    """Peak memory of `adapt` at D=6000; quick: few rows and no second size to compare with."""
+    """Measure the peak memory of `adapt` at D=6000, with few rows and only one size if ``quick``."""
     peaks: dict[int, int] = {}
     for n in (4_000,) if quick else (50_000, 200_000):
         project = ImportedProject(folder / str(n))
@@ -61,36 +61,36 @@ def memory(folder: Path, quick: bool) -> Row:
             "rff": rff(6000),
             "method": {"variant": "calibrated", "options": {"rounds": 0 if quick else 1}},
         }
-        # In its own process: a child's peak counts from the memory of the process it was forked from.
+        # in a separate process, because a child's peak includes the memory of the process it was forked from
         writer = multiprocessing.get_context("spawn").Process(target=project.write, kwargs=options)
         writer.start()
         writer.join()
         project.cache()
         peaks[n] = {stage: project.run(stage, key)[1] for stage, key in STATISTICS[:-1]}["adapt"]
-    few, many = min(peaks.values()), peaks[max(peaks)]
+    lowest_peak, largest_n_peak = min(peaks.values()), peaks[max(peaks)]
     return Row(
         name="peak memory of adapt, D=6000",
-        ratio=many / SCATTER,
+        ratio=largest_n_peak / SCATTER,
         baseline="one D×D float64 scatter, 288 MB",
         target="≤ 6×" if quick else "≤ 6×, independent of the rows",
-        met=many / SCATTER <= 6 and many / few < 1.15,
+        met=largest_n_peak / SCATTER <= 6 and largest_n_peak / lowest_peak < 1.15,
         detail=", ".join(f"{n:,} rows × 3 views {peak / 1e9:.2f} GB" for n, peak in peaks.items()),
     )
 
 
 def sigmas(project: ImportedProject, values: list[float], D: int) -> Row:
-    """All sigmas in one process against one process for each."""
+    """Compare all sigmas in one process with one process per sigma."""
 
     def seconds(chosen: list[float]) -> float:
         project.change(sensitivity={"D": [10], "sigma": chosen})
         return project.run("sensitivity", "a-b", "sigma")[0]
 
-    together, apart = seconds(values), sum(seconds([value]) for value in values)
-    return _sweep(f"a sweep over {len(values)} sigmas, D={D}", together, apart, len(values))
+    joint, separate = seconds(values), sum(seconds([value]) for value in values)
+    return _sweep(f"a sweep over {len(values)} sigmas, D={D}", joint, separate, len(values))
 
 
 def seeds(project: ImportedProject, values: list[int], D: int) -> Row:
-    """All seeds in one process against one process for each."""
+    """Compare all seeds in one process with one process per seed."""
 
     def seconds(chosen: list[int]) -> float:
         project.change(data={"seeds": chosen, "test_fraction": 0.1})
@@ -99,12 +99,12 @@ def seeds(project: ImportedProject, values: list[int], D: int) -> Row:
             project.run("tasks", domain)
         return sum(project.run(stage, key)[0] for stage, key in STATISTICS)
 
-    together, apart = seconds(values), sum(seconds([value]) for value in values)
+    joint, separate = seconds(values), sum(seconds([value]) for value in values)
     name = f"{len(values)} seeds through `source`, `adapt` and `evaluate`, D={D}"
-    return _sweep(name, together, apart, len(values))
+    return _sweep(name, joint, separate, len(values))
 
 
-def _sweep(name: str, together: float, apart: float, count: int) -> Row:
-    baseline = f"{count} single runs: {apart:.1f} s"
-    ratio = together / apart
-    return Row(name, ratio, baseline, "< 1×", ratio < 1, f"{together:.1f} s")
+def _sweep(name: str, joint: float, separate: float, count: int) -> Row:
+    baseline = f"{count} single runs: {separate:.1f} s"
+    ratio = joint / separate
+    return Row(name, ratio, baseline, "< 1×", ratio < 1, f"{joint:.1f} s")

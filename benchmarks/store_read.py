@@ -1,6 +1,6 @@
-"""Reading a whole view of a store against `np.load` of the same array, and against itself without checksums.
+"""Compare reading a whole view of a store with `np.load` of the same array, and with reading without checksums.
 
-From the page cache, which is the hardest case for the checksums: a disk hides them.
+Data is read from the page cache, where checksums cost relatively most: the latency of a disk would hide them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from pipeline.method.zero_shot import cosines
 from pipeline.store import array_layout
 from pipeline.store.embedding_store import SHARD_ROWS, EmbeddedView, open_embeddings, write_embeddings
 
-ROWS, WIDTH = {True: 50_000, False: 200_000}, 768  # rows by `quick`
+ROWS, WIDTH = {True: 50_000, False: 200_000}, 768  # ROWS by `quick`
 BLOCK, PROMPTS = 2048, 31
 
 Matrix = npt.NDArray[np.floating]
 
 
 def rows(quick: bool) -> list[Row]:
-    """Write rows × 768 float16 both ways (307 MB each; a quarter if quick) and read them."""
+    """Write rows × 768 float16 both ways (307 MB each, a quarter if ``quick``) and read them."""
     count = ROWS[quick]
     x = np.random.default_rng(0).standard_normal((count, WIDTH), np.float32).astype(np.float16)
     with tempfile.TemporaryDirectory() as folder:
@@ -44,23 +44,23 @@ def rows(quick: bool) -> list[Row]:
 
 
 def whole_read(store: Path, array: Path, count: int, quick: bool) -> Row:
-    """Read all rows, verified, against `np.load`."""
-    loaded, read = best_in_turns(
+    """Compare a verified read of all rows with `np.load`."""
+    numpy_load, store_read = best_in_turns(
         lambda: np.load(array), lambda: open_embeddings(store).read("original"), rounds=5 if quick else 20
     )
-    general = seconds(lambda: zarr.open_array(store / "original", mode="r")[:])
+    zarr_python = seconds(lambda: zarr.open_array(store / "original", mode="r")[:])
     return at_most(
         f"store: whole read of {count:,} × 768 float16",
-        read / loaded,
+        store_read / numpy_load,
         "np.load of the same array",
         1.5,
-        f"{1000 * read:.0f} ms, checksums verified, against {1000 * loaded:.0f} ms (zarr-python: "
-        f"{1000 * general:.0f} ms)",
+        f"{1000 * store_read:.0f} ms, checksums verified, against {1000 * numpy_load:.0f} ms (zarr-python: "
+        f"{1000 * zarr_python:.0f} ms)",
     )
 
 
 def checksums(store: Path, quick: bool) -> list[Row]:
-    """Measure what verification adds to three uses of the rows of one shard, in processor time."""
+    """Measure the cost of verification in three uses of the rows of one shard, in processor time."""
     texts = np.random.default_rng(0).normal(size=(PROMPTS, WIDTH))
     basis = draw_basis(WIDTH, 1000, 1e-4, "gamma", 0)
     uses: list[tuple[str, str, Callable[[Matrix], object]]] = [
@@ -78,28 +78,28 @@ def checksums(store: Path, quick: bool) -> list[Row]:
     ]
     result = []
     for name, baseline, use in uses:
-        without, verified = best_in_turns(
-            partial(read_and_use, store, use, unverified()),
+        plain, verified = best_in_turns(
+            partial(read_and_use, store, use, without_verification()),
             partial(read_and_use, store, use, nullcontext()),
             rounds=2 if quick else 12,
             clock=time.process_time,
         )
-        detail = f"{1000 * verified:.0f} ms of processor time against {1000 * without:.0f} ms"
-        result.append(at_most(f"store: checksums {name}", verified / without, baseline, 1.05, detail))
-    # a bare read from the page cache is as fast as a checksum: no target of its own
+        detail = f"{1000 * verified:.0f} ms of processor time against {1000 * plain:.0f} ms"
+        result.append(at_most(f"store: checksums {name}", verified / plain, baseline, 1.05, detail))
+    # no target, because a bare read from the page cache is as fast as a checksum
     result[-1] = replace(result[-1], target="–", met=True)
     return result
 
 
-def read_and_use(store: Path, use: Callable[[Matrix], object], reading: AbstractContextManager[object]) -> None:
-    """Read one shard in blocks as the stages do, and do something with each block."""
-    opened = open_embeddings(store)
+def read_and_use(store: Path, use: Callable[[Matrix], object], context: AbstractContextManager[object]) -> None:
+    """Read one shard in blocks as the stages do, inside a context, and call ``use`` on each block."""
+    embeddings = open_embeddings(store)
     for start in range(0, SHARD_ROWS, BLOCK):
-        with reading:
-            block = opened.read("original", start, start + BLOCK)
+        with context:
+            block = embeddings.read("original", start, start + BLOCK)
         use(block)
 
 
-def unverified() -> AbstractContextManager[object]:
-    """Leave verification out."""
+def without_verification() -> AbstractContextManager[object]:
+    """Return a context in which checksums are not verified."""
     return mock.patch.object(array_layout, "crc_matches", return_value=True)

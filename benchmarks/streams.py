@@ -1,12 +1,13 @@
-"""Streams on real features whose labels only this file knows: against all at once, estimates, corrections, new classes.
+"""Evaluate streams on real features with labels that the stages do not see.
 
-    python -m benchmarks.streams /where/they/are FOLDER
-    python -m benchmarks.streams estimates /where/they/are FOLDER
-    python -m benchmarks.streams new-classes /where/they/are FOLDER
+    python -m benchmarks.streams DATA FOLDER
+    python -m benchmarks.streams estimates DATA FOLDER
+    python -m benchmarks.streams new-classes DATA FOLDER
 
-/where/they/are is a folder as suites/pacs3.yaml or suites/office_caltech10.yaml describes, called pacs3 or
-office_caltech10. Writes a project of imported features into FOLDER (once) and runs the real stages there. The stream
-has four steps with overlapping classes; the second camera is forgotten (its rows are deleted) before the third step.
+DATA is a folder pacs3 or office_caltech10 of features, as described in suites/. The real stages run in a project of
+imported features, which is written into FOLDER. The first form compares a stream with all images at once and measures
+the gain from corrections. Its three or four steps have overlapping classes, and the second camera's rows are deleted
+before the third step. The others evaluate estimated accuracies, and classes that the source lacks.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from pipeline.stage import main, open_project
 from pipeline.store.basis_file import read_bases
 from pipeline.store.stream_state import read_stream_state
 
-# source, the domains of two steps, two classes that the source lacks
+# for each suite: source, domains of two steps, two classes that the source lacks
 NEW_CLASSES = {
     "office_caltech10": [
         ("amazon", ("webcam", "caltech10"), ("mug", "monitor")),
@@ -50,8 +51,8 @@ NEW_CLASSES = {
 }
 
 
-class Given:
-    """The features as they are given, of images DOMAIN/CLASS/FILE."""
+class Features:
+    """The features of images DOMAIN/CLASS/FILE, and three overlapping lists of classes."""
 
     def __init__(self, folder: Path) -> None:
         self.vision, self.clip = (np.load(folder / name) for name in ("vision.npz", "clip_space.npz"))
@@ -62,10 +63,10 @@ class Given:
         self.overlapping = [*first, *second], [*second, *last], [*first, *last]
 
 
-def write_project(given: Given, folder: Path, source: str, steps: Mapping[str, Any], new: Sequence[str] = ()) -> None:
-    """Write features and suite: the source without ``new`` classes, a domain per step, one of all steps together."""
+def write_project(data: Features, folder: Path, source: str, steps: Mapping[str, Any], new: Sequence[str] = ()) -> None:
+    """Write features and suite: the source without ``new`` classes, a domain per step, and all steps together."""
     rows, labels = [], []
-    for row, (domain, name, file) in enumerate(given.images):
+    for row, (domain, name, file) in enumerate(data.images):
         if domain == source and name not in new:
             rows.append(row)
             labels.append(f"{source}/{name}/{file}")
@@ -75,23 +76,23 @@ def write_project(given: Given, folder: Path, source: str, steps: Mapping[str, A
                 labels += [f"{key}/{name}/{number}_{file}" for key in (step, "together")]
     folder.mkdir(parents=True, exist_ok=True)
     keys = dict(zip(VIEWS, ("original", "zeros", "rand_matched"), strict=True))
-    np.savez(folder / "vision.npz", paths=labels, **{view: given.vision[key][rows] for view, key in keys.items()})
-    others = {key: given.clip[key] for key in ("text", "class_names", "logit_scale")}
-    np.savez(folder / "clip.npz", paths=labels, original=given.clip["original"][rows], **others)
+    np.savez(folder / "vision.npz", paths=labels, **{view: data.vision[key][rows] for view, key in keys.items()})
+    prompts = {key: data.clip[key] for key in ("text", "class_names", "logit_scale")}
+    np.savez(folder / "clip.npz", paths=labels, original=data.clip["original"][rows], **prompts)
     domain = {"dataset": "real", "images": "vision.npz", "views": VIEWS, "templates": ["a {}"]}
-    names = [str(name) for name in given.clip["class_names"]]
+    names = [str(name) for name in data.clip["class_names"]]
     before, entries = f"source/{source}", {}
     for step, (_, classes, _, _) in steps.items():
         entries[f"camera-{step}"] = entry(source, step, sorted(classes), before)
         before = f"streams/camera-{step}"
-    every = sorted({name for _, classes, _, _ in steps.values() for name in classes})
-    entries["once-together"] = entry(source, "together", every, f"source/{source}")
-    none = {"sources": {source: {}}, "problems": {}, "swept": {}}
-    ImportedProject(folder).set(default_params(len(names)) | none | {
+    all_classes = sorted({name for _, classes, _, _ in steps.values() for name in classes})
+    entries["once-together"] = entry(source, "together", all_classes, f"source/{source}")
+    no_problems = {"sources": {source: {}}, "problems": {}, "swept": {}}
+    ImportedProject(folder).set(default_params(len(names)) | no_problems | {
         "suite": "streams",
         "datasets": {
-            key: {"classes_per_task": len(names), "class_names": {n: n for n in names if n not in lacks}}
-            for key, lacks in (("real", new), ("steps", ()))
+            key: {"classes_per_task": len(names), "class_names": {n: n for n in names if n not in missing}}
+            for key, missing in (("real", new), ("steps", ()))
         },
         "domains": {
             source: domain,
@@ -107,17 +108,17 @@ def entry(source: str, domain: str, classes: Sequence[str], before: str) -> dict
     return {"source": source, "domain": domain, "classes": classes, "before": before, "corrections": "none.csv"}
 
 
-def stage(text: str) -> None:
-    """Run a stage; it must succeed."""
-    if main(text.split()):
-        raise SystemExit(text)
+def stage(command: str) -> None:
+    """Run a stage, which must succeed."""
+    if main(command.split()):
+        raise SystemExit(command)
 
 
 def prepare(source: str, domains: Sequence[str]) -> None:
     """Run everything before the steps."""
     for domain in (source, *domains):
-        for text in ("manifest {}", "order {}", "tasks {}", "embed {} vit", "embed {} clip", "prompts {}"):
-            stage(text.format(domain))
+        for command in ("manifest {}", "order {}", "tasks {}", "embed {} vit", "embed {} clip", "prompts {}"):
+            stage(command.format(domain))
     stage(f"source {source}")
 
 
@@ -128,26 +129,26 @@ def step_table(step: str) -> pd.DataFrame:
 
 
 def accuracy(table: pd.DataFrame, column: str = "class") -> float:
-    """Return how many images a column has right, in percent."""
+    """Return the accuracy of a column, in percent."""
     return 100 * float((table[column] == table["truth"]).mean())
 
 
 def run_step(step: str) -> tuple[float, float, float]:
-    """Run a step; return the true accuracy of its table, the estimate, and the mean confidence; in percent."""
+    """Run a step; return the true accuracy of its table, the estimated one and the mean confidence, in percent."""
     stage(f"step {step}")
     figures = json.loads(paths.step_figures("streams", step).read_text())
     return accuracy(step_table(step)), 100 * figures["estimated_accuracy"], 100 * figures["mean_confidence"]
 
 
 def model_accuracy(step: str, domain: str) -> float:
-    """Return the accuracy, in percent, of the model after a step on all images of a domain, over all classes seen."""
+    """Return the accuracy over all classes seen, in percent, of the model after a step on all images of a domain."""
     state, target = read_stream_state(paths.stream_state(step)), open_project(load_params()).domain(domain)
     clip = target.clip.read("original")
     similarity = cosines(clip, state.prompts.text)
     rows = UnlabelledRows({view: target.vision.read(view) for view in CALIBRATED.views}, similarity, clip)
     basis = read_bases(paths.bases(state.origin.source)).basis(0)
     means = state.statistics.prior_means
-    found = predict(
+    prediction = predict(
         kernel_rows(basis, rows, CALIBRATED.clip_in_kernel),
         similarity,
         source=SourceModel(means, state.classifier, means),
@@ -156,19 +157,19 @@ def model_accuracy(step: str, domain: str) -> float:
         clip_scale=state.prompts.logit_scale,
     )
     truth = [image.path.split("/")[1] for image in read_images(paths.manifest(domain))]
-    return 100 * float(np.mean([state.classes[c] == name for c, name in zip(found.label, truth, strict=True)]))
+    return 100 * float(np.mean([state.classes[c] == name for c, name in zip(prediction.label, truth, strict=True)]))
 
 
-def run(given: Given, folder: Path, source: str, steps: Mapping[str, Any]) -> None:
-    """Print all figures."""
+def run(data: Features, folder: Path, source: str, steps: Mapping[str, Any]) -> None:
+    """Print the accuracies of a stream and of all images at once, and the gains from corrections."""
     if not (folder / "suite.yaml").exists():
-        write_project(given, folder, source, steps)
+        write_project(data, folder, source, steps)
     with chdir(folder):
         prepare(source, (*steps, "together"))
         for step in (*(f"camera-{step}" for step in steps), "once-together"):
             true, estimate, confidence = run_step(step)
             sys.stdout.write(f"  {step}: accuracy {true:.1f}, estimated {estimate:.1f}, confidence {confidence:.1f}\n")
-            if step == f"camera-{list(steps)[1]}":  # the second camera is forgotten
+            if step == f"camera-{list(steps)[1]}":  # delete the rows of the second camera
                 for path in (paths.manifest("w2"), paths.prompts("w2"), Path("cache/embeddings/w2")):
                     shutil.rmtree(path)
         last = f"camera-{list(steps)[-1]}"
@@ -178,23 +179,23 @@ def run(given: Given, folder: Path, source: str, steps: Mapping[str, Any]) -> No
 
 
 def corrections(step: str) -> None:
-    """Print what 1, 3 and 5 corrections per class gain on the images that nobody corrected, and on all."""
+    """Print the accuracy after 1, 3 and 5 corrections per class, on uncorrected images and on all images."""
     stage(f"step {step}")
     first = step_table(step)
     for weight in (1.0, 5.0, 20.0):
         for per_class in (1, 3, 5):
-            for how, seeds in (("at random", (0, 1, 2)), ("least certain", (None,))):
+            for choice, seeds in (("at random", (0, 1, 2)), ("least certain", (None,))):
                 tables = [corrected(step, first, per_class, seed, weight) for seed in seeds]
-                others = np.mean([accuracy(table[table["corrected"] == ""]) for table in tables])
-                everything = np.mean([accuracy(table) for table in tables])
+                uncorrected = np.mean([accuracy(table[table["corrected"] == ""]) for table in tables])
+                overall = np.mean([accuracy(table) for table in tables])
                 sys.stdout.write(
-                    f"  weight {weight:g}, {per_class} per class {how}: not corrected {others:.2f}, "
-                    f"all {everything:.2f}\n"
+                    f"  weight {weight:g}, {per_class} per class {choice}: not corrected {uncorrected:.2f}, "
+                    f"all {overall:.2f}\n"
                 )
 
 
 def corrected(step: str, first: pd.DataFrame, per_class: int, seed: int | None, weight: float) -> pd.DataFrame:
-    """Run a step again with ``per_class`` corrections for each class: the first of its table, or drawn by a seed."""
+    """Run a step again with ``per_class`` corrections per class, from the top of its table or drawn by a seed."""
     order = list(range(len(first)))
     if seed is not None:
         np.random.default_rng(seed).shuffle(order)
@@ -208,17 +209,17 @@ def corrected(step: str, first: pd.DataFrame, per_class: int, seed: int | None, 
     return step_table(step)
 
 
-def estimates(given: Given, folder: Path) -> None:
-    """Print the estimates of two overlapping steps of every domain, and of all at once, from every other domain."""
-    domains = dict.fromkeys(domain for domain, _, _ in given.images)
-    a, b, c = given.overlapping
+def estimates(data: Features, folder: Path) -> None:
+    """Print true and estimated accuracies, from every source, of two steps per other domain and of all at once."""
+    domains = dict.fromkeys(domain for domain, _, _ in data.images)
+    a, b, c = data.overlapping
     errors = []
     for source in domains:
         plan = {}
         for number, camera in enumerate(domain for domain in domains if domain != source):
-            lists = ((a, b), (c, given.classes), (b, c))[number]
+            lists = ((a, b), (c, data.classes), (b, c))[number]
             plan |= {f"s{2 * number + part}": (camera, lists[part], part, 2) for part in (0, 1)}
-        write_project(given, folder / source, source, plan)
+        write_project(data, folder / source, source, plan)
         with chdir(folder / source):
             prepare(source, (*plan, "together"))
             for step in (*(f"camera-{step}" for step in plan), "once-together"):
@@ -228,12 +229,12 @@ def estimates(given: Given, folder: Path) -> None:
     sys.stdout.write(f"  off by {np.mean(np.abs(errors)):.1f} on average, {min(errors):.1f} to {max(errors):.1f}\n")
 
 
-def new_classes(given: Given, folder: Path, plans: Sequence[Any]) -> None:
-    """Print the accuracy on images of two classes: by CLIP alone, where the source lacks them, where it has them."""
+def new_classes(data: Features, folder: Path, plans: Sequence[Any]) -> None:
+    """Print the accuracy on images of two classes that the source lacks or has, by CLIP alone and by the stream."""
     for (number, (source, cameras, new)), known in product(enumerate(plans), ("new", "known")):
-        steps = {f"w{i}": (camera, given.classes, 0, 1) for i, camera in enumerate(cameras)}
+        steps = {f"w{i}": (camera, data.classes, 0, 1) for i, camera in enumerate(cameras)}
         project = folder / f"{number}-{known}"
-        write_project(given, project, source, steps, () if known == "known" else new)
+        write_project(data, project, source, steps, () if known == "known" else new)
         with chdir(project):
             prepare(source, list(steps))
             for step, camera in zip(steps, cameras, strict=True):
@@ -248,15 +249,15 @@ def new_classes(given: Given, folder: Path, plans: Sequence[Any]) -> None:
 
 if __name__ == "__main__":
     *measure, real, folder = sys.argv[1:]
-    given, name, folder = Given(Path(real)), Path(real).name, Path(folder).absolute()
-    a, b, c = given.overlapping
+    data, name, folder = Features(Path(real)), Path(real).name, Path(folder).absolute()
+    a, b, c = data.overlapping
     if measure == ["estimates"]:
-        estimates(given, folder)
+        estimates(data, folder)
     elif measure == ["new-classes"]:
-        new_classes(given, folder, NEW_CLASSES[name])
+        new_classes(data, folder, NEW_CLASSES[name])
     elif "pacs" in name:
         plan = {"w1": ("photo", a, 0, 1), "w2": ("art_painting", b, 0, 1), "w3": ("art_painting", c, 0, 1)}
-        run(given, folder, "cartoon", plan)
+        run(data, folder, "cartoon", plan)
     else:
         cameras = {"w1": ("webcam", a, 0, 2), "w2": ("dslr", b, 0, 1), "w3": ("webcam", c, 1, 2)}
-        run(given, folder, "amazon", cameras | {"w4": ("caltech10", given.classes, 0, 1)})
+        run(data, folder, "amazon", cameras | {"w4": ("caltech10", data.classes, 0, 1)})

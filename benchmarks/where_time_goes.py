@@ -1,6 +1,6 @@
-"""Where the time of one problem goes: the shares of its parts, as a table. `python -m benchmarks.where_time_goes`.
+"""Print the share of each part in the time of one problem: `python -m benchmarks.where_time_goes`.
 
-Processor time of one thread, so that other work on the machine does not show; one problem of Office-31's size.
+The problem has Office-31's size. Times are processor times of one thread, so that other programs hardly affect them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.office31_sized import random_seed
 from pipeline.comparison.referee_variants import run_variant
 from pipeline.method.variants import VARIANTS
 
-# a part, and the function whose time, with what it calls, is the part's
+# parts, and the function whose cumulative time is the time of the part
 PARTS = {
     "map to Fourier features, eq. (7)": ("random_fourier_features.py", "deviations"),
     "scatter of the rows, eqs. (10), (17)": ("within_scatter.py", "add_product"),
@@ -27,14 +27,14 @@ PARTS = {
     "rounds of relabelling": ("relabelling.py", "scores"),
     "factor that grows by rows": ("within_scatter.py", "grown"),
 }
-# the last contains these; taken off it, so that shares add up
+# parts contained in the last part, whose times are subtracted from it so that shares add up
 INSIDE_THE_LAST = ("forward solves, eq. (11)",)
 
 
 def shares(name: str, D: int) -> tuple[float, dict[str, float]]:
-    """Return the seconds of a variant at ``D``, and those of its parts."""
+    """Return the seconds of a variant at ``D`` and of its parts."""
     seed = random_seed(D)
-    run_variant(seed.with_basis(seed.basis), VARIANTS[name])  # warm
+    run_variant(seed.with_basis(seed.basis), VARIANTS[name])  # warm up
     profile = cProfile.Profile(time.process_time)
     with threadpool_limits(1):
         profile.runcall(run_variant, seed, VARIANTS[name])
@@ -51,7 +51,7 @@ def shares(name: str, D: int) -> tuple[float, dict[str, float]]:
 
 
 def main() -> None:
-    """Print a table: a column per variant and D, a row per part."""
+    """Print a table with a column per variant and D and a row per part."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="D = 500 and 1000")
     widths = (500, 1000) if parser.parse_args().quick else (2000, 6000)

@@ -1,1 +1,1 @@
-"""Methods side by side on the same cached embeddings: what a method is, how it is found by name, REFEREE's variants."""
+"""Compare methods on the same cached embeddings: REFEREE's variants, peers, heads, and the registry of their names."""

@@ -1,10 +1,10 @@
-"""The ceiling of a comparison, **not a method**: the method's classifier, fitted to the target's true labels.
+"""Compute the ceiling of a comparison, **not a method**: the method's classifier fitted to the target's true labels.
 
-It is run like every method, on a `Seed` whose target has no labels, but of another problem: target → target, in which
-the source is the target's own train images with their labels. So no way for target labels into a method is opened, and
-what it fits is what the method would fit if all its pseudo-labels were right: the same views, kernel and ridge, and
-the views vote at test. Only the source's scatter, which the method pools with the target's, is not there: where the
-target has few images, the method on true labels would be better still.
+It runs like every method, on a `Seed` whose target has no labels, but on the problem target → target, whose source is
+the target's own train images with their labels. So methods still have no access to target labels. The classifier is
+what the method would fit if all its pseudo-labels were right: same views, kernel and ridge, and the views vote at test.
+Only the source's scatter, which the method pools with the target's, is missing. If the target has few images, the
+method would be even better on true labels.
 """
 
 from collections.abc import Callable
@@ -32,22 +32,22 @@ CEILING = ComparedMethod(
 class CeilingSeed(Seed):
     """A seed of target → target that shares the features of the target's rows with the problem's own seed."""
 
-    own: Seed
+    problem_seed: Seed
 
     def shared(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Compute a result once, see `Seed.shared`."""
-        kind, *of = key if isinstance(key, tuple) else (key,)
+        """Return a result that is computed once, see `Seed.shared`."""
+        kind, *details = key if isinstance(key, tuple) else (key,)
         if kind in ("basis", "features"):
-            return self.own.shared(key, make)
+            return self.problem_seed.shared(key, make)
         if kind == "source features":
-            task = self.own.target.tasks[of[0]]
+            task = self.problem_seed.target.tasks[details[0]]
             rows = take(self.source.views["original"], np.flatnonzero(np.isin(self.source.labels, task.classes)))
             if np.array_equal(as_array(rows), as_array(task.views["original"])):  # no image of an unknown class
-                return self.own.shared(("features", task, *of[1:]), make)
+                return self.problem_seed.shared(("features", task, *details[1:]), make)
         return super().shared(key, make)
 
 
-def ceiling_seed(problem: LabelledProblem, index: int, own: Seed) -> Seed:
-    """Return the seed at ``index`` of target → target, given that of the problem."""
-    labelled = LabelledProblem(problem.name, problem.target, problem.target).seed(index, own.basis).source
-    return CeilingSeed(own.number, own.basis, labelled, own.target, own=own)
+def ceiling_seed(problem: LabelledProblem, index: int, seed: Seed) -> Seed:
+    """Return the seed of target → target that corresponds to ``seed``, the problem's seed at ``index``."""
+    labelled = LabelledProblem(problem.name, problem.target, problem.target).seed(index, seed.basis).source
+    return CeilingSeed(seed.number, seed.basis, labelled, seed.target, problem_seed=seed)

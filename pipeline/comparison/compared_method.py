@@ -1,4 +1,4 @@
-"""What the comparison needs to know of a method: its function, and what a table says about it."""
+"""Define `ComparedMethod`: a method's function and its description in tables."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ Group = Literal["reference", "ablation", "referee", "peer", "head", "ceiling"]
 class ComparedMethod:
     """A method of the comparison."""
 
-    # takes a `Seed`; returns a list with one array of shape (n,) per task: the class predicted for every test row
-    # once that task has been learned, among the classes seen by then
+    # takes a `Seed`; returns one array of shape (n,) per task: the predicted class of every test row after that task,
+    # among the classes seen so far
     run: Callable[[Seed], list[Labels]]
-    title: str  # name in tables. A method that departs from its paper in a way that matters says so here
+    title: str  # name in tables; it mentions any important departure from the method's paper
     group: Group  # section of the tables
-    # whether source rows are read, or kept, once the source has been fitted: then it is not source-free
+    # whether source rows are kept or read again after the source has been fitted; if so, it is not source-free
     source_samples: bool = False
-    # for a method that may answer `unknown`: what it says of every test row after each task. Such a method is run only
-    # where the target has classes that the source lacks
+    # answers for the test rows after each task, for a method that may answer `unknown`. It is run only if the target
+    # has classes that the source lacks
     answers: Callable[[Seed], list[Answers]] | None = None
 
 
 def rejecting_method(answers: Callable[[Seed], list[Answers]], title: str, group: Group) -> ComparedMethod:
-    """Return a method that may answer `unknown`; its ``run`` returns `UNKNOWN` for such rows."""
-    return ComparedMethod(lambda seed: [one.classes() for one in answers(seed)], title, group, answers=answers)
+    """Return a method that may answer `unknown`; its ``run`` returns `UNKNOWN` for the rejected rows."""
+    return ComparedMethod(lambda seed: [answer.classes() for answer in answers(seed)], title, group, answers=answers)

@@ -1,7 +1,7 @@
-"""The rows that a peer is fitted to, task by task: the source's with true labels, or the target's with pseudo-labels.
+"""Yield the rows that a peer is fitted to: source rows with true labels, or target rows with pseudo-labels.
 
-Both are generators: a method reads tasks in order, each once. Embeddings are those of the original view, as
-the backbone gave them.
+Both are generators over tasks, so a method reads each task once and in order. Embeddings are the backbone's unchanged
+outputs for the original view.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ from pipeline.errors import InputError, listed
 from pipeline.method.rows import Labels, Matrix, Vector64, as_array
 from pipeline.problem.seed import Seed
 
-VIEW = "original"  # peers and heads know no frequency-aware views
+VIEW = "original"  # peers and heads do not use the frequency-aware views
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +30,12 @@ class TaskRows:
 
     @property
     def classes_seen(self) -> int:
-        """Number of classes after this task: they are 0 to ``classes_seen`` - 1."""
+        """Number of classes after this task, numbered from 0."""
         return int(self.classes.max()) + 1
 
 
 def source_tasks(seed: Seed) -> Iterator[TaskRows]:
-    """Yield the source's train rows of each task with their labels, every weight 1; a class needs a row."""
+    """Yield the source's labelled train rows of each task with weight 1; raise InputError if a class has no row."""
     labels = seed.source.labels
     for classes in seed.tasks:
         missing = np.setdiff1d(classes, labels)
@@ -49,8 +49,8 @@ def source_tasks(seed: Seed) -> Iterator[TaskRows]:
 def pseudo_labelled_tasks(seed: Seed) -> Iterator[TaskRows]:
     """Yield the target's train rows of each task with the labels and weights of `first_labels`.
 
-    Rows that were not kept, or have no weight, are left out. A class may have no row: each method says in its
-    docstring what it does then.
+    Omit rows that were not kept or have no weight. A class may be left without rows; each method's docstring says how
+    it handles this.
     """
     for task, labels in zip(seed.target.tasks, first_labels(seed), strict=True):
         index = np.flatnonzero(labels.kept & (labels.weight > 0))
@@ -76,27 +76,27 @@ def peer_methods(
     *,
     source_samples: bool = False,
 ) -> dict[str, ComparedMethod]:
-    """Return a peer's two forms by their names, for the METHODS of its file.
+    """Return both forms of a peer by name, for the METHODS of its file.
 
     Parameters
     ----------
     name : str
-        Name of the form that is fitted to the source; the other one has ``-pseudo`` at its end.
+        Name of the form that is fitted to the source; the other form's name ends in ``-pseudo``.
     title : str
         Name in tables.
     fit : callable
-        ``fit(seed, tasks, fallback)`` folds in one task after another and returns what was fitted after (or in)
-        each. ``fallback()`` returns the same of the source, to stand in for classes without a pseudo-labelled row;
-        call it only if there are any. It is None when the source itself is fitted.
+        ``fit(seed, tasks, fallback)`` learns the tasks in order and returns one fitted object per task. ``fallback()``
+        returns those of the source, to replace classes without a pseudo-labelled row; call it only if there are any.
+        It is None while the source itself is being fitted.
     predict : callable
         ``predict(seed, fitted)`` returns the classes (n,) of the test rows after each task.
     source_samples : bool, default False
-        Whether ``fit`` keeps rows (exemplars, medoids): then neither form is source-free.
+        Whether ``fit`` keeps rows (exemplars, medoids). If so, neither form is source-free.
 
     Returns
     -------
     dict of str to ComparedMethod
-        Both forms; of the source only what ``fit`` returned is used.
+        Both forms; the ``-pseudo`` form uses nothing from the source except what ``fit`` returned.
     """
 
     def source(seed: Seed) -> list[Fitted]:

@@ -1,4 +1,4 @@
-"""What compared methods reach on the seeds of a problem."""
+"""Score the compared methods on the seeds of a problem."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -18,17 +18,17 @@ from pipeline.store.basis_file import Bases
 
 
 class Scored(NamedTuple):
-    """What a method reaches on one seed."""
+    """The scores of a method on one seed."""
 
     accuracy: Matrix64  # (T, T)
-    right: npt.NDArray[np.bool_]  # (n,), about each test image of a known class after the last task
-    unknown: list[LabelSpaceScores] | None  # after each task, of methods that may answer `unknown`
+    right: npt.NDArray[np.bool_]  # (n,) whether each test image of a known class is right after the last task
+    unknown: list[LabelSpaceScores] | None  # after each task, if the method may answer `unknown`
 
 
 def run_methods(
     problem: LabelledProblem, bases: Bases, methods: Sequence[str], for_each: Callable[..., list[list[Any]]]
 ) -> dict[str, Sequence[Scored | str]]:
-    """Return for each method how it scores on every seed, or in one line why it does not.
+    """Return each method's scores on every seed; if it fails on a seed, a one-line reason instead.
 
     ``for_each`` runs the items of every seed: `extraction.executor.Executor.for_each_item`.
     """
@@ -39,21 +39,22 @@ def run_methods(
     return dict(zip(methods, zip(*by_seed, strict=True), strict=True))
 
 
-def run_method(problem: LabelledProblem, index: int, own: Seed, name: str) -> Scored | str:
-    """Return how a method scores on one seed, or in one line why it does not."""
+def run_method(problem: LabelledProblem, index: int, seed: Seed, name: str) -> Scored | str:
+    """Return a method's scores on one seed, or a one-line reason if it fails."""
     method = compared_method(name)
-    seed = ceiling_seed(problem, index, own) if method.group == "ceiling" else own
+    if method.group == "ceiling":
+        seed = ceiling_seed(problem, index, seed)
     try:
         unknown = None
         if method.answers is None:
             predictions = method.run(seed)
         else:
             answers = method.answers(seed)
-            predictions = [one.classes() for one in answers]
+            predictions = [answer.classes() for answer in answers]
             unknown = problem.unknown_scores(index, answers)
         return Scored(problem.accuracies(index, predictions), problem.right(index, predictions[-1]), unknown)
     except StoreError:
-        raise  # a damaged store is no method's fault
+        raise  # a damaged store is not the method's fault
     except RefereeError as error:
         return one_line(error)
 
@@ -61,9 +62,9 @@ def run_method(problem: LabelledProblem, index: int, own: Seed, name: str) -> Sc
 def covariance_of_methods(
     problem: LabelledProblem, scored: Mapping[str, Sequence[Any]], methods: Iterable[str]
 ) -> dict[str, dict[str, float]]:
-    """Return the covariance, over test images, of the final accuracies of methods that ran, in percent squared.
+    """Return the covariance of the methods' final accuracies over test images, in percent squared.
 
-    ``scored`` has for each method a `Scored` per seed.
+    ``scored`` maps each method to one `Scored` per seed.
     """
     target, names = problem.target, list(methods)
     test = [target.test_index(seed) for seed in target.seeds]

@@ -1,4 +1,4 @@
-"""REFEREE's variants, ablations and reference rows as compared methods; equal source fits are shared."""
+"""Provide REFEREE's variants, ablations and reference rows as compared methods, which share equal source fits."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ from pipeline.method.source_model import SourceModel, fit_source
 from pipeline.method.variants import CALIBRATED, VARIANTS, MethodOptions
 from pipeline.problem.seed import Seed
 
-# Options that only adapting and predicting read; `source_views` acts through `views_of_source`.
+# options that affect only adaptation and prediction; `source_views` acts through `views_of_source`
 TARGET_ONLY = (
     *("predictor", "source_views", "ridge", "prior_count", "source_covariance", "logits", "use_clip"),
     *("clip_scale", "clip_classes_at_test", "fusion_adapt", "fusion_test", "threshold"),
@@ -50,7 +50,7 @@ TITLES: dict[str, tuple[str, Group]] = {
 
 
 def referee_variant(name: str) -> ComparedMethod:
-    """Return the variant of that name (see `pipeline.method.variants`) as a compared method."""
+    """Return a variant (see `pipeline.method.variants`) as a compared method."""
     title, group = TITLES.get(name, (name, "referee"))
     options = VARIANTS[name]
     if options.reject != "none":
@@ -59,23 +59,23 @@ def referee_variant(name: str) -> ComparedMethod:
 
 
 def run_variant(seed: Seed, options: MethodOptions) -> list[Labels]:
-    """Adapt to a seed's tasks; return after each of them the class predicted for every test row, (n,)."""
+    """Adapt to a seed's tasks and return the predicted classes (n,) of the test rows after each task."""
     return predict_test(seed, options, adapted_classifiers(seed, options))
 
 
 def rejecting_answers(seed: Seed, options: MethodOptions) -> list[Answers]:
-    """Adapt to the images of a seed's tasks that are not rejected; return what is said of every test row after each."""
+    """Adapt to the images of a seed's tasks that are not rejected; return the test rows' answers after each task."""
     tasks, directions = prepared(seed, options), class_directions(source_models(seed, options)[-1].embedding_means)
     labels = predict_test(seed, options, adapted_classifiers(seed, options, tasks))
-    found = []
+    answers = []
     for label, task in zip(labels, tasks, strict=True):
         assert task.rejection is not None  # noqa: S101  the options reject
-        found.append(rejector(task.rejection, directions).answers(label, seed.target.test))
-    return found
+        answers.append(rejector(task.rejection, directions).answers(label, seed.target.test))
+    return answers
 
 
 def prepared(seed: Seed, options: MethodOptions) -> list[PreparedTask]:
-    """Return the seed's tasks without the images that the options reject, with the classes that are there."""
+    """Return the seed's tasks without rejected images and, if classes are estimated, without absent classes."""
     sources = source_models(seed, options)
     return list(
         prepared_tasks(
@@ -91,19 +91,19 @@ def prepared(seed: Seed, options: MethodOptions) -> list[PreparedTask]:
 def adapted_classifiers(
     seed: Seed, options: MethodOptions, tasks: Sequence[PreparedTask] | None = None
 ) -> list[Classifier | None]:
-    """Return the target's classifier after each task; None for reference rows, which do not adapt."""
+    """Return the target's classifier after each task, or None for reference rows, which do not adapt."""
     sources = source_models(seed, options)
     if options.predictor != "adapted":
         return [None] * len(sources)
     referee, images = referee_of(seed, options), [task.images for task in tasks or prepared(seed, options)]
-    # what is shared stays in memory with the object of its images: only the seed's own tasks are there anyway
-    if any(one is not other for one, other in zip(images, seed.target.tasks, strict=True)):
+    # shared results keep their images in memory, which costs nothing only for the seed's own tasks
+    if any(left is not right for left, right in zip(images, seed.target.tasks, strict=True)):
         referee = replace(referee, shared=not_shared)
     return [task.classifier for task in adapt_tasks(referee, images, sources)]
 
 
 def predict_test(seed: Seed, options: MethodOptions, classifiers: Sequence[Classifier | None]) -> list[Labels]:
-    """Return the class predicted for every test row, (n,), by each of the classifiers after each task."""
+    """Return the predicted classes (n,) of the test rows after each task, given the classifier of each task."""
     after_tasks = zip(source_models(seed, options), classifiers, strict=True)
     return [prediction(seed, options, seed.target.test, *models).label for models in after_tasks]
 
@@ -111,13 +111,13 @@ def predict_test(seed: Seed, options: MethodOptions, classifiers: Sequence[Class
 def prediction(
     seed: Seed, options: MethodOptions, rows: UnlabelledRows, source: SourceModel, classifier: Classifier | None
 ) -> Prediction:
-    """Return what the models after a task say of rows of the seed's target."""
+    """Return the prediction for rows of the seed's target by the models after a task."""
     referee = referee_of(seed, options)
     return predict(referee.features(rows), rows.cosines, source, classifier, options, referee.clip_scale)
 
 
 def kernel_basis(seed: Seed, options: MethodOptions) -> Basis:
-    """Return the seed's basis with the directions that count under the options, see `kernel_directions`."""
+    """Return the seed's basis, reduced to the directions that the options keep; see `kernel_directions`."""
     d_clip = 0 if seed.basis.clip_omega is None else len(seed.basis.clip_omega)
     d = seed.basis.d + (d_clip if options.clip_in_kernel else 0)
     kept = directions_kept(d, seed.basis.D, seed.basis.largest_gamma, options)
@@ -125,7 +125,7 @@ def kernel_basis(seed: Seed, options: MethodOptions) -> Basis:
 
 
 def referee_of(seed: Seed, options: MethodOptions) -> Referee:
-    """Return the method on a seed; features are shared where those of all rows are small enough to be kept."""
+    """Return the method on a seed; it shares features if those of all rows fit in memory."""
     absent = [view for view in options.views if view not in seed.target.tasks[0].views]
     if absent and options.predictor == "adapted":
         raise InputError(
@@ -138,35 +138,35 @@ def referee_of(seed: Seed, options: MethodOptions) -> Referee:
 
 
 def all_kept_in_memory(seed: Seed, D: int) -> bool:
-    """Return whether D features of all train rows are small enough to be kept in memory."""
+    """Return whether D features of all rows are small enough to be kept in memory."""
     n = len(seed.source.labels) + sum(len(task) for task in seed.target.tasks)
     return kept_in_memory(n, len(seed.target.test.views), D)
 
 
 def source_models(seed: Seed, options: MethodOptions) -> list[SourceModel]:
-    """Return the source model after each task, fitted once for all variants that fit the source alike."""
+    """Return the source model after each task; variants with equal source options share one fit."""
     key = ("source", source_options(options), kernel_basis(seed, options).width)
     return seed.shared(key, lambda: list(fit(seed, options)))
 
 
-def fit(seed: Seed, options: MethodOptions, **how: Any) -> Iterator[SourceModel]:
-    """Fit the source of a seed under options; ``how``: further arguments of `fit_source`."""
+def fit(seed: Seed, options: MethodOptions, **arguments: Any) -> Iterator[SourceModel]:
+    """Fit the source of a seed under options; ``arguments`` are passed on to `fit_source`."""
     source, referee = seed.source, referee_of(seed, options)
     shared, fitted = referee.shared, source_options(options)
     return fit_source(
-        referee.basis, source.views, source.labels, seed.tasks, fitted, clip=source.clip, shared=shared, **how
+        referee.basis, source.views, source.labels, seed.tasks, fitted, clip=source.clip, shared=shared, **arguments
     )
 
 
 def source_options(options: MethodOptions) -> MethodOptions:
-    """Return the options with those that the source fit does not read at their defaults.
+    """Return the options with every option that the source fit does not read set to its default.
 
-    An option that is not listed in `TARGET_ONLY` counts as one that the source fit reads.
+    The source fit is assumed to read any option that is not in `TARGET_ONLY`.
     """
     defaults: dict[str, Any] = {name: getattr(CALIBRATED, name) for name in TARGET_ONLY}
     statistics = "exact" if options.statistics == "printed" else options.statistics
     defaults |= {"responsibilities": "hard"}  # the source's labels are known
-    if statistics == "task_centred":  # a scatter that is not pooled may be kept as rows, and solved with sooner
+    if statistics == "task_centred":  # a scatter that is not pooled may be kept as rows, which are solved faster
         defaults["source_covariance"] = options.source_covariance
     return replace(options, **defaults, views=options.views_of_source, statistics=statistics)
 
@@ -174,7 +174,7 @@ def source_options(options: MethodOptions) -> MethodOptions:
 def first_labels(seed: Seed) -> list[PseudoLabels]:
     """Return the first pseudo-labels of `calibrated`, one entry per task.
 
-    Every pseudo-labelled peer is fitted to the same labels, so that a table compares classifiers, not labellers.
+    All pseudo-labelled peers are fitted to these labels, so that a table compares classifiers and not labellers.
     """
 
     def label() -> list[PseudoLabels]:

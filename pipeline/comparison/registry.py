@@ -13,15 +13,15 @@ from pipeline.method.variants import VARIANTS
 
 BUILT_IN = {**{name: referee_variant(name) for name in VARIANTS}, **BASELINES, "labelled-target": CEILING}
 
-# the names in head.py, for a suggestion: the file imports torch
+# the names in head.py, listed here for suggestions because the file imports torch
 HEADS = tuple(f"{name}-head" for name in ("ewc", "lwf", "si", "mas", "rwalk", "icarl", "eeil", "il2m", "dann"))
 
 
 def compared_method(name: str) -> ComparedMethod:
-    """Return the method of that name, or raise a `ParamsError` that suggests the nearest one.
+    """Return the method with this name, or raise a `ParamsError` that suggests the nearest name.
 
-    What is not `BUILT_IN` is in METHODS of a file in pipeline/comparison/methods whose name is a part of the method's:
-    for ``a-b-c`` a_b.py, say, or c.py. Others are not imported, because some of them need torch.
+    A method that is not `BUILT_IN` is in METHODS of a file in pipeline/comparison/methods whose name is part of the
+    method's name: ``a-b-c`` may be in a_b.py or c.py. Other files are not imported, because some of them need torch.
     """
     if name in BUILT_IN:
         return BUILT_IN[name]
@@ -34,9 +34,9 @@ def compared_method(name: str) -> ComparedMethod:
         if name in exported:
             return exported[name]
     if tried:
-        where = " and ".join(f"pipeline/comparison/methods/{file}.py" for file in tried)
+        paths = " and ".join(f"pipeline/comparison/methods/{file}.py" for file in tried)
         raise ParamsError(
-            f"params.yaml: compare.methods: no {name!r} in METHODS of {where}{did_you_mean(name, exported)}"
+            f"params.yaml: compare.methods: no {name!r} in METHODS of {paths}{did_you_mean(name, exported)}"
         )
     by_file = [file.replace("_", "-") + form for file in files for form in ("", "-pseudo")]
     raise ParamsError(

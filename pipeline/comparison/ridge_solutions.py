@@ -1,8 +1,8 @@
-"""(A + λI)⁻¹B of a symmetric matrix for many ridges λ at once.
+"""Compute (A + λI)⁻¹B of a symmetric matrix A for many ridges λ at once.
 
-A = U T Uᵀ with T tridiagonal, so that (T + λI)⁻¹ costs next to nothing for any number of ridges. At n = 1,500 all 17 of
-RanPAC take 0.11 s of CPU; by eigenvectors 0.4 s, by a Cholesky factor for each 0.5 s. LAPACK is called through ctypes,
-which lets go of Python's lock while it computes; SciPy's own wrappers hold it, and other methods would wait.
+With A = U T Uᵀ and T tridiagonal, solving with T + λI is almost free for any number of ridges. At n = 1,500 the 17
+ridges of RanPAC take 0.11 s of CPU, by eigenvectors 0.4 s, by one Cholesky factor per ridge 0.5 s. LAPACK is called
+through ctypes, which releases the GIL. SciPy's own wrappers hold it, and other methods would have to wait.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ _python.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 def ridge_solutions(matrix: Matrix64, right: Matrix64, ridges: Iterable[float]) -> Matrix64:
-    """Return (A + λI)⁻¹·right, (n, C) for every λ, side by side, of a symmetric matrix A (n, n).
+    """Return (A + λI)⁻¹·right for a symmetric matrix A (n, n), the solutions (n, C) of all ridges λ side by side.
 
     Examples
     --------
@@ -32,20 +32,21 @@ def ridge_solutions(matrix: Matrix64, right: Matrix64, ridges: Iterable[float]) 
     n = len(matrix)
     if n == 1:
         return np.hstack([right / (matrix + ridge) for ridge in ridges])
-    turned = np.array(matrix, order="C").T  # Fortran order: symmetric, so that nothing need be transposed
+    reduced = np.array(matrix, order="C").T  # in Fortran order; the matrix is symmetric, so the transpose costs nothing
     diagonal, side, reflections = np.empty(n), np.empty(n - 1), np.empty(n - 1)
     work = np.empty(64 * n)  # LAPACK's blocks have at most 64 columns
-    _call("dsytrd", b"L", n, turned, n, diagonal, side, reflections, work, len(work))
+    _call("dsytrd", b"L", n, reduced, n, diagonal, side, reflections, work, len(work))
 
     def rotated(columns: Matrix64, transposed: bytes) -> Matrix64:
         result = np.array(columns, order="F")
         k = result.shape[1]
-        room = np.empty(64 * (k + 65))
-        _call("dormtr", b"L", b"L", transposed, n, k, turned, n, reflections, result, n, room, len(room))
+        workspace = np.empty(64 * (k + 65))
+        _call("dormtr", b"L", b"L", transposed, n, k, reduced, n, reflections, result, n, workspace, len(workspace))
         return result
 
-    aside = rotated(right, b"T")
-    return rotated(np.hstack([_tridiagonal_solution(side, diagonal + ridge, aside) for ridge in ridges]), b"N")
+    rotated_right = rotated(right, b"T")
+    solutions = [_tridiagonal_solution(side, diagonal + ridge, rotated_right) for ridge in ridges]
+    return rotated(np.hstack(solutions), b"N")
 
 
 def _tridiagonal_solution(side: Vector64, diagonal: Vector64, right: Matrix64) -> Matrix64:
@@ -56,7 +57,7 @@ def _tridiagonal_solution(side: Vector64, diagonal: Vector64, right: Matrix64) -
 
 
 def _call(routine: str, *arguments: bytes | int | Matrix64) -> None:
-    """Call a LAPACK routine with pointers to the arguments and to ``info``, which comes last."""
+    """Call a LAPACK routine with pointers to the arguments, followed by a pointer to ``info``."""
     capsule = cython_lapack.__pyx_capi__[routine]
     address = _python.PyCapsule_GetPointer(capsule, _python.PyCapsule_GetName(capsule))
     info = ctypes.c_int()

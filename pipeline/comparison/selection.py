@@ -1,9 +1,9 @@
-"""Choosing a value of D, sigma or an option of the method without a label of the target.
+"""Choose a value of D, sigma or an option of the method without target labels.
 
-Each value is scored by `label_free_scores` from what a user without labels has: the unlabelled train images of the
-target, and labelled source images; a larger score is better. How good the choice was is measured afterwards, with
-labels (docs/evidence.md): the regret is what the best value has over the chosen one, the rank correlation says whether
-a score orders the values as accuracy does.
+`label_free_scores` scores each value from the data that a user without target labels has: the unlabelled train images
+of the target and labelled source images. A larger score is better. The quality of the choice is measured afterwards,
+with labels (docs/evidence.md): the regret is the advantage of the best value over the chosen one, and the rank
+correlation says whether a score orders the values as accuracy does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,21 +32,22 @@ from pipeline.problem.seed import Seed
 
 SCORES = ("neighbourhood_density", "information", "certainty", "branches_agree", "views_agree", "source_likelihood")
 HELD_OUT = 5  # every fifth source image
-TEMPERATURE = 0.05  # of `neighbourhood_density`, the value of its authors
+TEMPERATURE = 0.05  # the authors' temperature for `neighbourhood_density`
 
 
 def label_free_scores(seed: Seed, options: MethodOptions, classifier: Classifier) -> dict[str, float]:
-    """Return every score of `SCORES`, larger is better, given the target's classifier after the last task."""
+    """Return the `SCORES` of the target's classifier after the last task; larger is better."""
     referee, source = referee_of(seed, options), source_models(seed, options)[-1]
-    of_all, predictions, by_view = classifier.of(np.arange(len(source.means))), [], []
+    all_classes, predictions, by_view = classifier.of(np.arange(len(source.means))), [], []
     for task in seed.target.tasks:
         predictions.append(prediction(seed, options, task, source, classifier))
-        scores = klda_scores(referee.features(task), of_all, options.views, reduce_here)
+        scores = klda_scores(referee.features(task), all_classes, options.views, reduce_here)
         by_view.append(softmax(logit_factor(options) * scores))
-    # probabilities (n, C) of all train images: of the method, CLIP's and of each view, the original first
-    fused, clip = np.concatenate([one.fused for one in predictions]), np.concatenate([one.clip for one in predictions])
+    # probabilities (n, C) of all train images by the method, by CLIP and by each view, the original first
+    fused = np.concatenate([predicted.fused for predicted in predictions])
+    clip = np.concatenate([predicted.clip for predicted in predictions])
     klda = list(np.concatenate(by_view, axis=1))
-    found = {
+    values = {
         "neighbourhood_density": neighbourhood_density(fused),
         "information": information(fused),
         "certainty": certainty(fused),
@@ -54,38 +55,38 @@ def label_free_scores(seed: Seed, options: MethodOptions, classifier: Classifier
         "views_agree": agreement(klda) if len(klda) > 1 else np.nan,
         "source_likelihood": source_likelihood(seed, options),
     }
-    return {name: float(found[name]) for name in SCORES}
+    return {name: float(values[name]) for name in SCORES}
 
 
 def source_likelihood(seed: Seed, options: MethodOptions) -> float:
-    """Return the mean log probability of every fifth source image under the source model of the others."""
+    """Return the mean log probability of every fifth source image under the source model fitted to the others."""
     basis, source = kernel_basis(seed, options), seed.source
-    out = np.arange(len(source.labels)) % HELD_OUT == 0
+    held_out = np.arange(len(source.labels)) % HELD_OUT == 0
 
     def fit_others() -> tuple[SourceModel, KernelRows]:
-        (model,) = fit(seed, options, without=out, last_only=True)
-        outside = np.flatnonzero(out)
-        rows = {"original": take(source.views["original"], outside)}
-        clip = None if source.clip is None else take(source.clip, outside)
+        (model,) = fit(seed, options, without=held_out, last_only=True)
+        index = np.flatnonzero(held_out)
+        rows = {"original": take(source.views["original"], index)}
+        clip = None if source.clip is None else take(source.clip, index)
         return model, joined_rows(basis, rows, clip, options.clip_in_kernel)
 
     model, features = seed.shared(("held-out source", source_options(options), basis.width), fit_others)
     p = klda_probabilities(features, model.classifier, np.arange(len(model.means)), options, vote=False)
-    return log_likelihood(p, source.labels[out])
+    return log_likelihood(p, source.labels[held_out])
 
 
 def neighbourhood_density(p: Matrix64) -> float:
     """Return the soft neighbourhood density of predictions (Saito et al., ICCV 2021).
 
     Each image has a distribution over the other images, a softmax of the cosines between their probabilities divided by
-    a temperature; the score is the mean entropy of these distributions. It is large where the images lie in tight
-    groups, each image with many near neighbours. ``p`` (n, C) are the probabilities of at least two images.
+    a temperature. The score is the mean entropy of these distributions. It is large if images form tight groups in
+    which every image has many near neighbours. ``p`` (n, C) are the probabilities of at least two images.
     """
     unit = p / np.linalg.norm(p, axis=1, keepdims=True)
     total = 0.0
     for index in row_blocks(len(unit), BLOCK_IMAGES):
         logits = unit[index] @ unit.T / TEMPERATURE
-        logits[np.arange(len(index)), index] = -1e4  # an image is not its own neighbour: exp of it is 0
+        logits[np.arange(len(index)), index] = -1e4  # exp of this is 0: an image is not its own neighbour
         logits -= logits.max(axis=1, keepdims=True)
         weights = np.exp(logits)
         sums = weights.sum(axis=1)
@@ -109,32 +110,32 @@ def certainty(p: Matrix64) -> float:
 
 
 def agreement(predictions: Sequence[Matrix64]) -> float:
-    """Return how far several predictors agree: the mean over images of Σ_c of their pairwise products of probabilities.
+    """Return the mean agreement of several predictors: Σ_c of their pairwise products, averaged over pairs and images.
 
-    That is the probability that two different predictors (the two branches, or the views of an image), each drawing a
-    class by its probabilities, draw the same one.
+    This is the probability that two different predictors (the two branches, or the views of an image), each drawing a
+    class by its probabilities, draw the same class.
     """
     count = len(predictions)
     total = np.sum(predictions, axis=0)
-    own = sum(np.einsum("nc,nc->n", p, p) for p in predictions)
-    return float(np.mean(np.einsum("nc,nc->n", total, total) - own) / (count * (count - 1)))
+    squares = sum(np.einsum("nc,nc->n", p, p) for p in predictions)
+    return float(np.mean(np.einsum("nc,nc->n", total, total) - squares) / (count * (count - 1)))
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a score chooses among the values of one setting, and how good that was."""
+    """The value of a setting that a score chooses, and how good it is."""
 
     score: str
-    chosen: object  # the value of the largest score
-    best: object  # the value that target labels would have chosen
-    regret: float  # A_T of the best value less that of the chosen one
-    rank_correlation: float  # Spearman's, of score and A_T over the values; NaN where A_T is constant
+    chosen: object  # value with the largest score
+    best: object  # value with the largest A_T
+    regret: float  # A_T of the best value minus A_T of the chosen one
+    rank_correlation: float  # Spearman's, of score and A_T over the values; NaN if A_T is constant
 
 
 def choices(accuracy: Mapping[object, float], scores: Mapping[object, Mapping[str, float]]) -> list[Choice]:
-    """Return what each score chooses, given A_T (which takes labels: for comparison only) and the scores of each value.
+    """Return the choice of each score, given the label-free scores and, for comparison only, the A_T of each value.
 
-    A score that some value does not have, or that is equal for all, chooses nothing.
+    Omit scores that are missing for some value or equal for all values.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The method at other values of D, sigma and its options, one at a time: what `sensitivity` and `select` run."""
+"""Run the method at other values of D, sigma and its options, one at a time, for `sensitivity` and `select`."""
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from pipeline.store.basis_file import BasisRecipe
 
 @dataclass(frozen=True)
 class Run:
-    """What decides the numbers of a run: two settings that lead to the same run are computed once."""
+    """Everything that determines the results of a run; settings that lead to equal runs are computed once."""
 
     recipe: BasisRecipe
     options: MethodOptions
@@ -32,10 +32,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A run on one seed."""
+    """The result of a run on one seed."""
 
-    accuracy: float  # A_T, which takes target labels
-    scores: Mapping[str, float]  # of `selection.SCORES`, which take none; empty if they were not asked for
+    accuracy: float  # A_T, which requires target labels
+    scores: Mapping[str, float]  # `selection.SCORES`, which require none; empty if not requested
 
 
 def runs_over(
@@ -45,9 +45,9 @@ def runs_over(
     options: Mapping[str, Any],
     values: Mapping[str, Iterable[Any]],
 ) -> dict[tuple[str, Any], Run]:
-    """Return the run of every value of D, sigma and options, by setting and value; other settings are as they are.
+    """Return the run of each value of D, sigma and the options, by setting and value; other settings are unchanged.
 
-    ``rff`` is the section of params.yaml, ``variant`` and ``options`` are those of its section `method`.
+    ``rff`` is the section of params.yaml; ``variant`` and ``options`` come from its section `method`.
     """
     runs = {}
     for setting, tried in values.items():
@@ -60,25 +60,25 @@ def runs_over(
 
 @dataclass(frozen=True, eq=False)
 class SweptSeed(Seed):
-    """A seed under one basis of a sweep: it shares with the seeds under the others what it can, see `SweptFeatures`."""
+    """A seed under one basis of a sweep; it shares features with the seed's other bases, see `SweptFeatures`."""
 
-    opened: Seed  # the same seed, which holds what is shared
+    opened: Seed  # the same seed, which holds the shared results
     widest: Basis
     widths: tuple[int, ...]  # every D
 
     def shared(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Compute a result once, see `Seed.shared`."""
-        kind, *of = key if isinstance(key, tuple) else (key,)
-        if kind == "neighbours":  # of the embeddings themselves
+        """Return a result that is computed once, see `Seed.shared`."""
+        kind, *details = key if isinstance(key, tuple) else (key,)
+        if kind == "neighbours":  # depend on the embeddings, not on the basis
             return self.opened.shared(key, make)
-        if kind == "basis" and of[1] < self.basis.D:
-            return super().shared(key, lambda: replace(self.basis, directions=self._directions(of[0])))
+        if kind == "basis" and details[1] < self.basis.D:
+            return super().shared(key, lambda: replace(self.basis, directions=self._directions(details[0])))
         if kind in ("features", "source features"):
-            return super().shared(key, lambda: self._features((kind, *of[:-1]), make()))
+            return super().shared(key, lambda: self._features((kind, *details[:-1]), make()))
         return super().shared(key, make)
 
     def _widest(self, d: int) -> Basis:
-        """Return the widest basis of rows of width d: with or without CLIP's."""
+        """Return the widest basis for rows of width d, with or without CLIP's embedding."""
         return self.widest if d == self.widest.d else self.widest.joint()
 
     def _directions(self, d: int) -> Directions:
@@ -97,33 +97,33 @@ class SweptSeed(Seed):
 
 
 def swept_seed(opened: Seed, basis: Basis, widest: Basis, widths: Iterable[int]) -> Seed:
-    """Return the seed under a basis; what it shares with those under others of the same draws is kept in memory."""
+    """Return the seed under a basis; it shares features with other bases of the same draws if these fit in memory."""
     if not all_kept_in_memory(opened, widest.D):
         return opened.with_basis(basis)
-    of = (opened.number, basis, opened.source, opened.target)
-    return SweptSeed(*of, opened=opened, widest=widest, widths=tuple(widths))
+    fields = (opened.number, basis, opened.source, opened.target)
+    return SweptSeed(*fields, opened=opened, widest=widest, widths=tuple(widths))
 
 
 def under_basis(opened: Seed, recipe: BasisRecipe, recipes: Iterable[BasisRecipe], index: int) -> Seed:
-    """Return the seed at ``index`` under the basis of a recipe, which is one of the ``recipes`` of a sweep."""
+    """Return the seed at ``index`` under the basis of one of the ``recipes`` of a sweep."""
 
-    def draws(one: BasisRecipe) -> BasisRecipe:
-        return replace(one, D=1, sigmas=(), asked_sigma=0.0)
+    def draws(candidate: BasisRecipe) -> BasisRecipe:
+        return replace(candidate, D=1, sigmas=(), asked_sigma=0.0)
 
-    related = [one for one in recipes if draws(one) == draws(recipe)]
-    widest = max(related, key=lambda one: one.D)
-    drawn = opened.shared(widest, lambda: widest.draw(index))
-    basis = drawn.nested(recipe.D) if recipe.sigmas == widest.sigmas else recipe.draw(index)
-    return swept_seed(opened, basis, drawn, (one.D for one in related))
+    related = [candidate for candidate in recipes if draws(candidate) == draws(recipe)]
+    widest = max(related, key=lambda candidate: candidate.D)
+    widest_basis = opened.shared(widest, lambda: widest.draw(index))
+    basis = widest_basis.nested(recipe.D) if recipe.sigmas == widest.sigmas else recipe.draw(index)
+    return swept_seed(opened, basis, widest_basis, (candidate.D for candidate in related))
 
 
 def swept_outcomes(
     problem: LabelledProblem, runs: Iterable[Run], scored: Collection[Run], for_each: Callable[..., list[list[Any]]]
 ) -> dict[Run, Sequence[Outcome]]:
-    """Make every run on every seed, equal ones once; return by run an outcome per seed.
+    """Execute each distinct run on every seed and return its outcomes, one per seed.
 
-    Runs of one basis are made together, since they share its features. Label-free scores are those of the runs
-    ``scored``. ``for_each`` runs the items of every seed: `extraction.executor.Executor.for_each_item`.
+    Runs with the same basis are executed together, since they share its features. Only the runs in ``scored`` get
+    label-free scores. ``for_each`` runs the items of every seed: `extraction.executor.Executor.for_each_item`.
     """
     bases: dict[BasisRecipe, list[Run]] = {}
     for run in dict.fromkeys(runs):
@@ -143,14 +143,14 @@ def swept_outcomes(
 
 
 def mean_outcome(outcomes: Sequence[Outcome]) -> Outcome:
-    """Return the mean over the seeds, without the scores that a seed does not have."""
-    scores = {name: float(np.mean([one.scores[name] for one in outcomes])) for name in outcomes[0].scores}
+    """Return the mean over the seeds, without scores that are undefined on some seed."""
+    scores = {name: float(np.mean([outcome.scores[name] for outcome in outcomes])) for name in outcomes[0].scores}
     defined = {name: score for name, score in scores.items() if np.isfinite(score)}
-    return Outcome(float(np.mean([one.accuracy for one in outcomes])), defined)
+    return Outcome(float(np.mean([outcome.accuracy for outcome in outcomes])), defined)
 
 
 def adapts(variant: str, options: Mapping[str, Any]) -> bool:
-    """Return whether a variant adapts: for the others there is nothing to choose."""
+    """Return whether a variant adapts; the others have no settings to choose."""
     return method_options(variant, options).predictor == "adapted"
 
 
@@ -163,9 +163,9 @@ def outcomes_of(
     *,
     recipes: Iterable[BasisRecipe],
 ) -> list[Outcome]:
-    """Run the seed at ``index`` under one basis, which all ``runs`` have; label-free scores of those ``scored``.
+    """Execute ``runs``, which have one basis in common, on the seed at ``index``.
 
-    ``recipes`` are those of the whole sweep.
+    Only the runs in ``scored`` get label-free scores. ``recipes`` are those of the whole sweep.
     """
     seed = under_basis(opened, runs[0].recipe, recipes, index)
     outcomes = []

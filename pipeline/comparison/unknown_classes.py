@@ -1,17 +1,17 @@
-"""Baselines that may answer `unknown`, for problems whose target has classes that the source lacks.
+"""Provide baselines that may answer `unknown`, for problems whose target has classes that the source lacks.
 
-None of them adapts. Each scores every image by a number u: the larger, the less it is like the classes seen so far. An
-image is rejected if u exceeds Otsu's threshold on the train images of the tasks so far, or, as uniood has it (Deng and
-Jia, "Universal Domain Adaptation from Foundation Models: A Baseline Study", arXiv:2305.11092), if its entropy exceeds
-half of the largest, ln K.
+None of them adapts. Each gives every image a score u, which is larger the less the image resembles the classes seen so
+far. An image is rejected if u exceeds Otsu's threshold on the train images of the tasks so far. The two baselines from
+uniood (Deng and Jia, "Universal Domain Adaptation from Foundation Models: A Baseline Study", arXiv:2305.11092) reject
+it if its entropy exceeds half of the maximum, ln K.
 
 - ``mcm``: −max softmax of CLIP's cosines at temperature 1 (Ming et al., NeurIPS 2022).
-- ``clip-entropy``, ``clip-largest-cosine``: entropy at CLIP's own scale; −max cosine (the maximum logit).
-- ``clip-half-entropy``: uniood's CLIP zero-shot: entropy at CLIP's own scale against ½ ln K.
-- ``clip-calibrated``: uniood's calibrated CLIP without its distillation, which takes gradients: the same at the
-  temperature that source images choose, see `calibrated_temperature`.
-- ``source-max-softmax``, ``source-entropy``: of the source model.
-- ``nearest-mean-distance``: squared distance to the nearest source mean of unit embeddings.
+- ``clip-entropy``: entropy at CLIP's own scale. ``clip-largest-cosine``: −max cosine (the maximum logit).
+- ``clip-half-entropy``: uniood's CLIP zero-shot, entropy at CLIP's own scale against ½ ln K.
+- ``clip-calibrated``: uniood's calibrated CLIP without its distillation, which needs gradients. Like the previous one,
+  but at a temperature chosen on source images, see `calibrated_temperature`.
+- ``source-max-softmax``, ``source-entropy``: −max softmax and entropy of the source model.
+- ``nearest-mean-distance``: squared distance of the unit embedding to the nearest source mean.
 """
 
 from collections.abc import Callable
@@ -32,30 +32,30 @@ from pipeline.method.zero_shot import softmax
 from pipeline.problem.seed import Seed
 
 SOURCE_ALONE = replace(CALIBRATED, predictor="source")
-# scores (n, K) of images after a task (from 0), of which the largest is the class
+# returns scores (n, K) of images after a task (counted from 0); the largest score decides the class
 ScoreFunction = Callable[[Seed, UnlabelledRows, int], Matrix64]
 
 
 def baseline(
     title: str, scores: ScoreFunction, u: Callable[[Matrix64], Vector64], *, half_entropy: bool = False
 ) -> ComparedMethod:
-    """Return a method that rejects images whose ``u`` of their scores is too large."""
+    """Return a method that rejects images for which ``u`` of their scores is too large."""
 
     def answers(seed: Seed) -> list[Answers]:
-        found = []
+        by_task = []
         for t in range(len(seed.tasks)):
             p = scores(seed, seed.target.test, t)
             threshold = np.log(p.shape[1]) / 2
             if not half_entropy:
                 threshold = otsu(np.concatenate([u(scores(seed, task, t)) for task in seed.target.tasks[: t + 1]]))
-            found.append(Answers(p.argmax(axis=1), u(p) > threshold, u(p)))
-        return found
+            by_task.append(Answers(p.argmax(axis=1), u(p) > threshold, u(p)))
+        return by_task
 
     return rejecting_method(answers, title, "reference")
 
 
 def otsu(values: Vector64) -> float:
-    """Return the threshold that parts the values with the greatest variance between the parts.
+    """Return the threshold that splits the values into two parts with the largest variance between them.
 
     Examples
     --------
@@ -88,43 +88,44 @@ def clip(seed: Seed, rows: UnlabelledRows, task: int, scale: float | None = None
 
 
 def calibrated_clip(seed: Seed, rows: UnlabelledRows, task: int) -> Matrix64:
-    """Return CLIP's probabilities (n, K) at the temperature that source images of the classes seen choose."""
+    """Return CLIP's probabilities (n, K) at a temperature chosen on source images of the classes seen."""
     k = clip_cosines(seed, rows, task)
     K = k.shape[1]
 
     def temperature() -> float:
         if seed.source.clip is None or seed.target.text is None:
             raise InputError("the source has no CLIP embeddings, which this method needs")
-        mine = np.flatnonzero(seed.source.labels < K)
-        of_source = unit_rows(as_array(seed.source.clip)[mine]) @ unit_rows(seed.target.text[:K]).T
-        return calibrated_temperature(of_source, seed.source.labels[mine], 1 / seed.target.clip_scale)
+        index = np.flatnonzero(seed.source.labels < K)
+        source_cosines = unit_rows(as_array(seed.source.clip)[index]) @ unit_rows(seed.target.text[:K]).T
+        return calibrated_temperature(source_cosines, seed.source.labels[index], 1 / seed.target.clip_scale)
 
     return softmax(1 / seed.shared(("CLIP's temperature", K), temperature) * k)
 
 
-def calibrated_temperature(k: Matrix64, labels: Labels, own: float) -> float:
-    """Return the temperature at which CLIP is sure of classes it is asked for and unsure of all others.
+def calibrated_temperature(k: Matrix64, labels: Labels, default: float) -> float:
+    """Return the temperature at which CLIP is confident about known classes and unsure about all others.
 
-    Of the K classes the first ⌊(K − 1) / 2⌋ are asked for; images of the others play the unknown. Minimised is the
-    negative log likelihood and the calibration error of the first, and how far the mean confidence in the others is
-    above chance. uniood follows gradients; here a bounded search over one number does. ``k`` (n, K) are CLIP's cosines
-    of source images with ``labels`` (n,). Where fewer than two classes would be asked for, it is the model's ``own``.
+    The first ⌊(K − 1) / 2⌋ of the K classes count as known, images of the others as unknown. The loss is the sum of the
+    negative log likelihood and the calibration error of the known images, and the excess over chance of the mean
+    confidence in the unknown ones. uniood minimises it by gradients, this function by a bounded scalar search.
+    ``k`` (n, K) are CLIP's cosines of source images with ``labels`` (n,). Return ``default``, the model's own
+    temperature, if fewer than two classes would be known or no image unknown.
     """
     half = (k.shape[1] - 1) // 2
-    inside = labels < half
-    if half < 2 or inside.all():
-        return own
+    is_known = labels < half
+    if half < 2 or is_known.all():
+        return default
 
     def loss(log_temperature: float) -> float:
         p = softmax(k[:, :half] / np.exp(log_temperature))
-        mine, others = p[inside], p[~inside]
-        right = mine[np.arange(len(mine)), labels[inside]]
-        error = calibration_error(mine.max(axis=1), mine.argmax(axis=1) == labels[inside])
-        return float(-np.log(np.maximum(right, 1e-300)).mean() + error + others.max(axis=1).mean() - 1 / half)
+        known, unknown = p[is_known], p[~is_known]
+        right = known[np.arange(len(known)), labels[is_known]]
+        error = calibration_error(known.max(axis=1), known.argmax(axis=1) == labels[is_known])
+        return float(-np.log(np.maximum(right, 1e-300)).mean() + error + unknown.max(axis=1).mean() - 1 / half)
 
-    import scipy.optimize  # 0.2 s, which only label spaces pay
+    import scipy.optimize  # takes 0.2 s; needed only for label spaces
 
-    bounds = (np.log(own) - 3, np.log(own) + 5)
+    bounds = (np.log(default) - 3, np.log(default) + 5)
     found = scipy.optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
     return float(np.exp(found.x))
 

@@ -1,13 +1,12 @@
-"""What a transductive peer adapts to, task by task: unlabelled rows, and a first opinion of their classes.
+"""Prepare the data that a transductive peer adapts to: unlabelled rows of each task, and a prior over their classes.
 
-StatA, TransCLIP and ZLaP were published for one set of images and CLIP: they label all images of the set together. Here
-the set is the unlabelled train rows of a task, and test rows are classified by what the tasks have left, so that a
-test image is judged alone, as by every other method. Each of them has two forms:
+StatA, TransCLIP and ZLaP were published for CLIP and for one set of images, all of which they label together. Here the
+set is the unlabelled train rows of a task. Test rows are classified by the results of the tasks, so that each test
+image is judged alone, as by every other method. Each peer has two forms:
 
-- under its own name, in CLIP's space: the first opinion is CLIP's, as published;
-- with ``-pseudo``, in the vision model's space: the first opinion is the p̂ of `first_labels` that all ``-pseudo``
-  peers share, and source means take the place of text embeddings. Test rows have no first opinion, as those labels are
-  of train rows.
+- ``NAME`` works in CLIP's space with CLIP's probabilities as the prior, as published.
+- ``NAME-pseudo`` works in the vision model's space. The prior is the p̂ of `first_labels`, the same for all ``-pseudo``
+  peers, and source means replace text embeddings. Test rows have no prior, since only train rows have these labels.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +25,7 @@ from pipeline.method.rows import BLOCK_IMAGES, Labels, Matrix, Matrix64, Rows, a
 from pipeline.method.zero_shot import clip_probabilities
 from pipeline.problem.seed import Seed
 
-NEAREST = 4  # the most neighbours that a method asks for
+NEAREST = 4  # largest number of neighbours that a method uses
 
 
 @dataclass(eq=False)
@@ -35,17 +34,17 @@ class UnlabelledTask:
 
     classes: Labels  # (c,) the task's class set, in ascending order
     rows: Matrix64  # (n, d) unit embeddings
-    prior: Matrix64  # (n, c) first opinion ŷ: probabilities of the task's classes
+    prior: Matrix64  # (n, c) prior ŷ: probabilities of the task's classes
     anchors: Matrix64  # (c, d) unit embeddings of the classes: texts or source means
 
     def __post_init__(self) -> None:
-        # the nearest other rows of each row and their cosines, (n, `NEAREST`), best first; now, and not when a method
-        # asks, because methods are threads
+        # the nearest other rows of each row and their cosines, (n, `NEAREST`), best first; computed eagerly because
+        # methods run in threads
         self.neighbours = nearest(self.rows, self.rows, NEAREST, same=True)
 
     @property
     def classes_seen(self) -> int:
-        """Number of classes after this task: they are 0 to ``classes_seen`` - 1."""
+        """Number of classes after this task, numbered from 0."""
         return int(self.classes.max()) + 1
 
 
@@ -55,12 +54,12 @@ class Space:
 
     tasks: Sequence[UnlabelledTask]
     test: Matrix64  # (n, d) unit embeddings
-    test_logits: Matrix64  # (n, C) first opinion of them: logits of all classes; 0 if there is none
+    test_logits: Matrix64  # (n, C) prior of the test rows: logits of all classes; 0 without a prior
     text: Matrix64 | None  # (C, d) unit text embeddings; None in the vision model's space
 
 
 def clip_space(seed: Seed) -> Space:
-    """Return what the form under the method's own name adapts to."""
+    """Return the tasks and test rows in CLIP's space, for the form without ``-pseudo``."""
     target, tasks = seed.target, []
     text = _clip_rows(target.text)
     for task in target.tasks:
@@ -72,7 +71,7 @@ def clip_space(seed: Seed) -> Space:
 
 
 def vision_space(seed: Seed) -> Space:
-    """Return what the form ending in ``-pseudo`` adapts to."""
+    """Return the tasks and test rows in the vision model's space, for the ``-pseudo`` form."""
     means = seed.shared("nearest-class-mean: source", lambda: nearest_class_mean.fit(seed, source_tasks(seed), None))
     tasks = []
     for task, labels, centres in zip(seed.target.tasks, first_labels(seed), means, strict=True):
@@ -92,9 +91,9 @@ def _clip_rows(rows: Rows | None) -> Matrix64:
 
 
 def transductive_methods(name: str, title: str, run: Callable[[Space], list[Labels]]) -> dict[str, ComparedMethod]:
-    """Return a transductive peer's two forms by their names, for the METHODS of its file.
+    """Return both forms of a transductive peer by name, for the METHODS of its file.
 
-    ``run`` adapts to the tasks of a `Space` in order; it returns the classes (n,) of the test rows after each.
+    ``run`` adapts to the tasks of a `Space` in order and returns the classes (n,) of the test rows after each task.
     """
 
     def form(space: Callable[[Seed], Space], title: str) -> ComparedMethod:
@@ -107,10 +106,10 @@ def transductive_methods(name: str, title: str, run: Callable[[Space], list[Labe
 
 
 def nearest(rows: Matrix, among: Matrix, k: int, *, same: bool = False) -> tuple[Labels, Matrix64]:
-    """Return the indices (n, k) of the k most similar rows ``among`` (m, d), and their cosines (n, k), best first.
+    """Return the indices and cosines (n, k) of the k rows of ``among`` (m, d) nearest to each row, best first.
 
-    Both are unit rows. ``same``: they are the same rows, and none is its own neighbour. Where there are fewer than k,
-    k is their number.
+    All rows have length 1. ``same`` says that both are the same rows, of which none is its own neighbour. If there are
+    fewer than k candidates, all are returned.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Seeds, small heads and batches that the tests of the head-only baselines share."""
+"""Build seeds, small heads and batches for the tests of the head-only baselines."""
 
 import torch
 
@@ -11,14 +11,14 @@ C, PER_TASK, WIDTH = 6, 2, 32
 
 
 def shifted_seed(*, noise=1.0, rows=30, tasks=C // PER_TASK):
-    """Return a seed of so many rows per class in source, target and test, and the labels of the test rows."""
+    """Return a seed with ``rows`` rows per class in source, target and test, and the labels of the test rows."""
     n = PER_TASK * tasks * rows
     domains = ShiftedDomains(3, (PER_TASK,) * tasks, d=WIDTH, n=n, tests=n, noise=noise, shift=0.3)
     return domains.build(), domains.test_y
 
 
 def small_head(classes=3, width=5, d=4):
-    """Return a head in double precision, with biases that are not zero."""
+    """Return a head in double precision with nonzero biases."""
     generator = torch.Generator().manual_seed(1)
     parameters = new_head(d, generator, width=width).grown(classes, generator).parameters
     noisy = {n: t.detach() + 0.3 * torch.randn(t.shape, generator=generator) for n, t in parameters.items()}
@@ -26,7 +26,7 @@ def small_head(classes=3, width=5, d=4):
 
 
 def move(head, change):
-    """Add a number, or what a function of each tensor returns, to every parameter of a head."""
+    """Add a number, or the result of a function of the tensor, to every parameter of a head."""
     with torch.no_grad():
         for tensor in head.parameters.values():
             tensor.add_(change(tensor) if callable(change) else change)
@@ -50,6 +50,6 @@ def whole_batch(rows, progress=0.5):
 
 
 def seeded(method):
-    """Give a method the generator that `run_head` would give it."""
+    """Return the method with a generator, which `run_head` would set."""
     method.generator = torch.Generator().manual_seed(0)
     return method

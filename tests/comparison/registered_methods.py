@@ -1,4 +1,4 @@
-"""The methods that the registry finds in files: a new file is tested as the others are, by what made its methods."""
+"""List the methods that the registry finds in files, so that the tests include every new file."""
 
 import importlib
 import pkgutil
@@ -10,13 +10,13 @@ MODULES = [
 ]
 
 
-def made_by(function):
-    """Return the methods of the files that make theirs by a function of this name, each by the shorter of two names."""
+def methods_made_by(function):
+    """Return the names, without ``-pseudo``, of the methods in files that import this function."""
     files = [module for module in MODULES if hasattr(module, function)]
     return [name for module in files for name in module.METHODS if not name.endswith("-pseudo")]
 
 
-FITTED, TRANSDUCTIVE = made_by("peer_methods"), made_by("transductive_methods")
+FITTED, TRANSDUCTIVE = methods_made_by("peer_methods"), methods_made_by("transductive_methods")
 
 
 def both_forms(names):

@@ -1,4 +1,4 @@
-"""Small seeds for the tests of the method and its peers: the target is a shifted source, CLIP is weak."""
+"""Build small seeds for tests of the method and its peers: the target is a shifted source, and CLIP is weak."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ VIEWS = ("original", "zeros", "rand")
 
 
 class ShiftedDomains:
-    """C classes in tasks of given sizes; rows (n, d), nonnegative if asked for. True labels are kept apart."""
+    """C classes in tasks of given sizes, with rows (n, d); the true labels stay out of the seeds."""
 
     def __init__(self, seed, sizes=(2, 2, 3), *, d=10, n=84, tests=70, noise=1.0, shift=0.7, nonnegative=False):
         rng = np.random.default_rng(seed)
@@ -31,9 +31,9 @@ class ShiftedDomains:
         self.clip, self.test_clip = self._clip(rng, self.y), self._clip(rng, self.test_y)
         self.source_clip = self._clip(rng, self.source_y)
 
-    def _rows(self, rng, y, moved):
+    def _rows(self, rng, y, share):
         noise = self.noise * rng.normal(size=(len(y), len(self.shift)))
-        x = self.centres[y] + moved * self.shift + noise
+        x = self.centres[y] + share * self.shift + noise
         return np.maximum(x + 1.0, 0) if self.nonnegative else x
 
     def _clip(self, rng, y):
@@ -49,27 +49,27 @@ class ShiftedDomains:
         return np.repeat(np.arange(len(self.sizes)), self.sizes)[self.test_y]
 
     def build(self, number=None, *, D=16, clip=False):
-        """Return a fresh Seed with copies of all rows; clip: CLIP's embeddings too."""
+        """Return a new Seed with copies of all rows, with CLIP's embeddings if ``clip``."""
 
-        def given(x, clip_rows):
+        def embeddings(x, clip_rows):
             noise = 0.2 * np.random.default_rng(self.seed).normal(size=x.shape)
             views = {view: x + k * noise for k, view in enumerate(VIEWS)}
             return {"views": views, "clip": clip_rows if clip else None}
 
-        train = UnlabelledRows(cosines=cosines(self.clip, self.texts), **given(self.x, self.clip))
-        of_tasks = [train.take(np.flatnonzero(mask)) for mask in self.task_masks()]
-        target = [TargetTask(**vars(rows), classes=own) for rows, own in zip(of_tasks, self.tasks, strict=True)]
-        test = UnlabelledRows(cosines=cosines(self.test_clip, self.texts), **given(self.test_x, self.test_clip))
+        train = UnlabelledRows(cosines=cosines(self.clip, self.texts), **embeddings(self.x, self.clip))
+        parts = [train.take(np.flatnonzero(mask)) for mask in self.task_masks()]
+        tasks = [TargetTask(**vars(rows), classes=classes) for rows, classes in zip(parts, self.tasks, strict=True)]
+        test = UnlabelledRows(cosines=cosines(self.test_clip, self.texts), **embeddings(self.test_x, self.test_clip))
         basis = draw_basis(len(self.shift), D, 1.0, "bandwidth", self.seed, d_clip=5 if clip else 0)
-        source = Source(labels=self.source_y.copy(), **given(self.source_x, self.source_clip))
-        described = Target(target, test, 40.0, self.texts if clip else None)
-        return Seed(self.seed if number is None else number, basis, source, described)
+        source = Source(labels=self.source_y.copy(), **embeddings(self.source_x, self.source_clip))
+        target = Target(tasks, test, 40.0, self.texts if clip else None)
+        return Seed(self.seed if number is None else number, basis, source, target)
 
     def task_masks(self):
         return [np.isin(self.y, classes) for classes in self.tasks]
 
     def with_labels(self, labels, weights=None, kept=None):
-        """Return a fresh Seed whose pseudo-labels (n,), weights and gate of the target's train rows are these."""
+        """Return a new Seed with these pseudo-labels (n,), weights and gate for the target's train rows."""
         weights = np.ones(len(self.y)) if weights is None else weights
         kept = np.ones(len(self.y), dtype=bool) if kept is None else kept
         pseudo = [
@@ -81,7 +81,7 @@ class ShiftedDomains:
         return seed
 
     def source_rows(self):
-        """Return (classes, rows, labels, weights) of each source task, as the oracles take them."""
+        """Return (classes, rows, labels, weights) of each source task, the input of the oracles."""
         masks = [np.isin(self.source_y, classes) for classes in self.tasks]
         return [
             (classes, self.source_x[mask], self.source_y[mask], np.ones(mask.sum()))
@@ -89,7 +89,7 @@ class ShiftedDomains:
         ]
 
     def target_rows(self, pseudo):
-        """Return the same of the target under pseudo-labels, one `PseudoLabels` per task."""
+        """Return (classes, rows, labels, weights) of each target task, given its `PseudoLabels`."""
         return [
             (classes, self.x[mask][p.kept], p.label[p.kept], p.weight[p.kept])
             for classes, mask, p in zip(self.tasks, self.task_masks(), pseudo, strict=True)
@@ -102,9 +102,9 @@ def sources_of(seed, options):
     return list(fit_source(seed.basis, source.views, source.labels, seed.tasks, options, clip=source.clip))
 
 
-def adapted_to(seed, options, sources=None, **how):
-    """Return what `adapt_tasks` returns for the tasks of a seed; ``how``: further fields of its `Referee`."""
-    referee = Referee(seed.basis, options, seed.target.clip_scale, **how)
+def adapted_to(seed, options, sources=None, **fields):
+    """Adapt to the tasks of a seed by `adapt_tasks`; ``fields`` are further fields of its `Referee`."""
+    referee = Referee(seed.basis, options, seed.target.clip_scale, **fields)
     return adapt_tasks(referee, seed.target.tasks, sources or sources_of(seed, options))
 
 

@@ -1,4 +1,4 @@
-"""The example of docs/how-to/add-a-method.md, taken from the page and run through the registry."""
+"""Run the example of docs/how-to/add-a-method.md through the registry."""
 
 import re
 import sys
@@ -21,7 +21,7 @@ FILE = "nearest_neighbour.py"
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """Return where a reader saves the example: the registry looks there as in its own folder."""
+    """Return the path at which a reader saves the example, in a folder that the registry searches."""
     monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
     yield tmp_path / FILE
     sys.modules.pop(f"{methods.__name__}.{Path(FILE).stem}", None)
@@ -36,7 +36,7 @@ def example():
 
 
 def nearest(test, tasks):
-    """Return the class of the row of the greatest cosine, which is the nearest of unit length."""
+    """Return the class of the nearest unit row, which has the largest cosine."""
     rows, labels = (np.concatenate(parts) for parts in list(zip(*tasks, strict=True))[1:3])
     return labels[oracle.predict(test, [oracle.unit(row) for row in rows])]
 

@@ -1,4 +1,4 @@
-"""DANN on a head: the reversed gradient and the discriminator."""
+"""Test DANN on a head: the reversed gradient and the discriminator."""
 
 import math
 from dataclasses import replace
@@ -12,47 +12,46 @@ from pipeline.comparison.heads.training import FineTuning, GrowingHead, head_tas
 
 
 def slope(loss, tensor, index, step=1e-6):
-    """Return the derivative of loss() by one number of a tensor, by central differences."""
+    """Return the derivative of loss() with respect to one number of a tensor, by central differences."""
     with torch.no_grad():
         tensor[index] += step
-        above = loss().item()
+        loss_above = loss().item()
         tensor[index] -= 2 * step
-        below = loss().item()
+        loss_below = loss().item()
         tensor[index] += step
-    return (above - below) / (2 * step)
+    return (loss_above - loss_below) / (2 * step)
 
 
 @pytest.mark.parametrize("progress", [0.0, 0.1, 0.9])
-def test_the_gradient_is_reversed_at_the_features_and_nowhere_else(progress):
+def test_the_gradient_is_reversed_only_at_the_features(progress):
     head, y = small_head(), torch.tensor([0, 1, 2, 1, 0])
     rows = rows_of(drawn(5, 4), y, first=0, classes_seen=3, target=drawn(5, 4, seed=8) + 1)
     method = seeded(DomainAdversarial())
     method.begin_task(head, rows)
-    discriminator = method.discriminator
     method.discriminator = discriminator = GrowingHead(
-        {name: p.detach().double().requires_grad_() for name, p in discriminator.parameters.items()}
+        {name: p.detach().double().requires_grad_() for name, p in method.discriminator.parameters.items()}
     )
     hidden, output = head.parameters["hidden_weight"], head.parameters["output_weight"]
     inner, batch = discriminator.parameters["hidden_weight"], whole_batch(rows, progress)
     by_hidden, by_output, by_inner = torch.autograd.grad(method.loss(head, rows, batch), [hidden, output, inner])
 
-    def task():
+    def class_loss():
         return FineTuning().loss(head, rows, batch)
 
-    def domain():
+    def adversarial_loss():
         return domain_loss(discriminator, head.hidden(rows.x), head.hidden(rows.target))
 
     strength = adversarial_strength(progress)
     for i in range(5):
         for j in range(4):
-            expected = slope(task, hidden, (i, j)) - strength * slope(domain, hidden, (i, j))
+            expected = slope(class_loss, hidden, (i, j)) - strength * slope(adversarial_loss, hidden, (i, j))
             assert by_hidden[i, j].item() == pytest.approx(expected, abs=1e-6)
-            assert by_inner[i, j].item() == pytest.approx(slope(domain, inner, (i, j)), abs=1e-6)
-        assert by_output[0, i].item() == pytest.approx(slope(task, output, (0, i)), abs=1e-6)
-    assert max(abs(slope(domain, hidden, (i, 0))) for i in range(5)) > 1e-3
+            assert by_inner[i, j].item() == pytest.approx(slope(adversarial_loss, inner, (i, j)), abs=1e-6)
+        assert by_output[0, i].item() == pytest.approx(slope(class_loss, output, (0, i)), abs=1e-6)
+    assert max(abs(slope(adversarial_loss, hidden, (i, 0))) for i in range(5)) > 1e-3
 
 
-def test_the_schedules_are_the_papers():
+def test_the_schedules_match_the_paper():
     assert adversarial_strength(0.0) == 0.0
     assert adversarial_strength(0.5) == pytest.approx(2 / (1 + math.exp(-5)) - 1)
     assert 0.999 < adversarial_strength(1.0) < 1.0
@@ -60,7 +59,7 @@ def test_the_schedules_are_the_papers():
     assert rate == pytest.approx(0.01 / (1 + 10 * 0.5) ** 0.75)
 
 
-def test_the_discriminator_calls_the_target_positive():
+def test_the_target_is_the_discriminators_positive_class():
     generator = torch.Generator().manual_seed(0)
     discriminator = new_head(3, generator).grown(1, generator)
     source, target = drawn(4, 3, dtype=torch.float32), drawn(6, 3, seed=1, dtype=torch.float32)
@@ -69,7 +68,7 @@ def test_the_discriminator_calls_the_target_positive():
     torch.testing.assert_close(domain_loss(discriminator, source, target), expected)
 
 
-def test_the_discriminator_learns_beside_the_head():
+def test_the_discriminator_is_trained_with_the_head():
     method = seeded(DomainAdversarial())
     task = next(iter(head_tasks(shifted_seed()[0])))
     head = new_head(WIDTH, method.generator).grown(2, method.generator)

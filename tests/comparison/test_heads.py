@@ -1,4 +1,4 @@
-"""What every head-only baseline promises, and what they share: the growing head, the training loop, one thread."""
+"""Test all head-only baselines and their common parts: the growing head, the training loop, the single thread."""
 
 import math
 import subprocess
@@ -55,24 +55,24 @@ def test_a_head_is_far_above_chance_under_a_shift_and_reads_no_later_task(name):
     x, y, last = seed.source.views["original"].copy(), seed.source.labels, seed.target.tasks[-1]
     x[y >= 2 * PER_TASK] = 0.0
     tasks = [*seed.target.tasks[:-1], replace(last, views={"original": -last.views["original"]})]
-    again = method.run(with_rows(seed, x, y, tasks))
-    np.testing.assert_array_equal(predictions[:2], again[:2])
+    repeated = method.run(with_rows(seed, x, y, tasks))
+    np.testing.assert_array_equal(predictions[:2], repeated[:2])
 
 
 @pytest.fixture
 def three_threads():
-    before = torch.get_num_threads()
+    threads = torch.get_num_threads()
     torch.set_num_threads(3)
     yield
-    torch.set_num_threads(before)
+    torch.set_num_threads(threads)
 
 
 @EVERY_HEAD
 @pytest.mark.usefixtures("three_threads")
-def test_the_seed_is_the_only_randomness_and_nothing_global_changes(name):
-    seed, _ = shifted_seed(noise=9.0, tasks=2)  # so noisy that another draw of the head predicts otherwise
+def test_predictions_depend_only_on_the_seed_and_no_global_state_changes(name):
+    seed, _ = shifted_seed(noise=9.0, tasks=2)  # noisy enough that another draw of the head changes predictions
     run = compared_method(name).run
-    state = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002  it must not change
+    state = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002  the global state is under test
     first = run(seed)
     assert torch.get_num_threads() == 3
     assert torch.equal(torch.get_rng_state(), state[0])
@@ -87,7 +87,7 @@ def test_the_seed_is_the_only_randomness_and_nothing_global_changes(name):
 
 @EVERY_HEAD
 @pytest.mark.parametrize("task", [0, 1])
-def test_a_target_task_without_rows_is_accepted_and_a_source_class_without_is_refused(name, task):
+def test_an_empty_target_task_is_accepted_and_an_empty_source_class_is_refused(name, task):
     seed, labels = shifted_seed(rows=6)
     x, y, tasks = seed.source.views["original"], seed.source.labels, list(seed.target.tasks)
     tasks[task] = tasks[task].take(np.arange(0))
@@ -108,22 +108,22 @@ def test_methods_other_than_heads_do_not_import_torch():
 
 
 @pytest.mark.usefixtures("three_threads")
-def test_one_thread_inside_and_the_old_number_afterwards_even_side_by_side():
-    both_inside, one_left = (Barrier(2, timeout=30) for _ in range(2))
+def test_single_thread_restores_the_number_of_threads_even_if_two_are_inside():
+    entered, first_left = (Barrier(2, timeout=30) for _ in range(2))
 
-    def inside(number):
+    def thread_counts(number):
         with single_thread():
-            both_inside.wait()
-            numbers = [torch.get_num_threads()]
-            if number:  # the other one leaves first
-                one_left.wait()
-                numbers.append(torch.get_num_threads())
+            entered.wait()
+            counts = [torch.get_num_threads()]
+            if number:  # wait until thread 0 has left
+                first_left.wait()
+                counts.append(torch.get_num_threads())
         if not number:
-            one_left.wait()
-        return numbers
+            first_left.wait()
+        return counts
 
     with ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(inside, range(2))) == [[1], [1, 1]]
+        assert list(pool.map(thread_counts, range(2))) == [[1], [1, 1]]
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(torch.get_num_threads).result() == 3
     with pytest.raises(RuntimeError, match="inside"), single_thread():
@@ -131,7 +131,7 @@ def test_one_thread_inside_and_the_old_number_afterwards_even_side_by_side():
     assert torch.get_num_threads() == 3
 
 
-def test_a_head_grows_by_rows_and_keeps_the_others():
+def test_a_grown_head_keeps_its_earlier_rows():
     head = small_head(classes=2)
     grown = head.grown(3, torch.Generator().manual_seed(0))
     x = drawn(7, 4)
@@ -157,8 +157,8 @@ def test_the_input_is_centred_on_the_first_tasks_unit_source_rows():
     assert torch.equal(head_input(np.zeros((1, 3)), np.zeros(3)), torch.zeros(1, 3))
 
 
-class Watched(FineTuning):
-    """Records every step."""
+class RecordedTuning(FineTuning):
+    """Fine-tuning that records every step."""
 
     def __init__(self):
         self.steps = []
@@ -168,29 +168,29 @@ class Watched(FineTuning):
 
 
 @pytest.mark.parametrize("steps", [3, 7])
-def test_a_large_task_gets_its_passes_over_every_row_and_a_small_one_its_steps(steps):
-    rows, method = rows_of(drawn(40, 4), torch.arange(40) % 3, first=0, classes_seen=3), seeded(Watched())
+def test_training_takes_the_minimum_steps_and_at_least_the_minimum_passes(steps):
+    rows, method = rows_of(drawn(40, 4), torch.arange(40) % 3, first=0, classes_seen=3), seeded(RecordedTuning())
     train(method, small_head(), rows, Training(steps=steps, passes=2, batch=16))
     expected = max(steps, 6)
-    taken = [step.batch.index for step in method.steps]
-    assert [len(index) for index in taken] == ([16, 16, 8] * 3)[:expected]
-    first, second = torch.cat(taken[:3]).tolist(), torch.cat(taken[3:6]).tolist()
+    batches = [step.batch.index for step in method.steps]
+    assert [len(index) for index in batches] == ([16, 16, 8] * 3)[:expected]
+    first, second = torch.cat(batches[:3]).tolist(), torch.cat(batches[3:6]).tolist()
     assert sorted(first) == sorted(second) == list(range(40))
     assert first != second
     assert [step.batch.progress for step in method.steps] == [i / expected for i in range(expected)]
 
 
-def test_a_step_records_the_gradient_without_the_penalty_but_is_taken_with_it():
-    class Pulled(Watched):
+def test_a_step_uses_the_penalty_but_records_the_gradient_without_it():
+    class PenalisedTuning(RecordedTuning):
         def penalty(self, head):
             return 1e3 * sum((t**2).sum() for t in head.parameters.values())
 
-    head, rows, method = small_head(), small_task(), seeded(Pulled())
+    head, rows, method = small_head(), small_task(), seeded(PenalisedTuning())
     plain = torch.autograd.grad(method.loss(head, rows, whole_batch(rows)), list(head.parameters.values()))
     start = head.frozen().parameters
     train(method, head, rows, Training(steps=1, passes=0))
     (step,) = method.steps
     torch.testing.assert_close(dict(step.gradient), dict(zip(start, plain, strict=True)))
     torch.testing.assert_close(dict(step.before), start)
-    for name, now in head.frozen().parameters.items():
-        assert ((now - start[name]) * start[name] <= 0).all()
+    for name, end in head.frozen().parameters.items():
+        assert ((end - start[name]) * start[name] <= 0).all()

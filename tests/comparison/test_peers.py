@@ -1,4 +1,4 @@
-"""The peers agree with naive oracles, and keep to the rules of the comparison."""
+"""Test that the peers agree with naive oracles and follow the rules of the comparison."""
 
 import pickle
 from dataclasses import replace
@@ -24,10 +24,10 @@ from reference import nearest_class_mean as mean_oracle
 from reference import ranpac as ranpac_oracle
 from reference.kernel_lda import mahalanobis
 
-# The registry finds the peers. A new one gets a line in these if they are true of it; and an oracle in tests/reference
-# with a test below. Where there is one row per class the nearest row decides:
-SIMPLE = ("nearest-class-mean", "streaming-lda", "ranpac", "fecam")
-RANDOM = ("ranpac", "ranpac-10000", "loranpac", "anacp")  # they draw from the seed's number
+# The registry finds the peers. Add a new one to these lists if they apply; also write an oracle in tests/reference and
+# a test below.
+SIMPLE = ("nearest-class-mean", "streaming-lda", "ranpac", "fecam")  # nearest row if there is one row per class
+RANDOM = ("ranpac", "ranpac-10000", "loranpac", "anacp")  # depend on the seed's number
 EVERY_PEER = pytest.mark.parametrize("name", FITTED)
 SEEDS = pytest.mark.parametrize("number", range(3))
 
@@ -35,7 +35,7 @@ SEEDS = pytest.mark.parametrize("number", range(3))
 @pytest.fixture(autouse=True)
 def few_projections(monkeypatch):
     monkeypatch.setattr(ranpac.RANPAC, "projections", 40)
-    monkeypatch.setattr(ranpac.RANPAC_10000, "projections", 100)  # more than rows, and fewer than twice
+    monkeypatch.setattr(ranpac.RANPAC_10000, "projections", 100)  # between the number of rows and twice that
     monkeypatch.setattr(anacp, "FEATURES", 40)
 
 
@@ -44,11 +44,11 @@ def run(name, seed):
 
 
 class WithEmptyClass:
-    """Noisy pseudo-labels with weights and a gate, under which class 3 keeps no row."""
+    """Noisy pseudo-labels with weights and a gate; class 3 keeps no row."""
 
-    def __init__(self, number, **kind):
+    def __init__(self, number, **options):
         rng = np.random.default_rng(number)
-        self.domains = ShiftedDomains(number, noise=2.0, **kind)
+        self.domains = ShiftedDomains(number, noise=2.0, **options)
         y = self.domains.y
         labels = np.where((y % 2 == 1) & (rng.random(len(y)) < 0.2), y - 1, y)  # 5, 6 → 4, 6
         labels = np.where(y == 3, 2, labels)
@@ -60,7 +60,7 @@ class WithEmptyClass:
         assert not any((labels == 3).any() for _, _, labels, _ in self.target)
 
     def forms(self, name, fit):
-        """Return (name, what was fitted, the oracle's tasks) of both forms of a peer."""
+        """Return (name, fitted objects, the oracle's tasks) of both forms of a peer."""
         source = fit(self.seed, source_tasks(self.seed), None)
         pseudo = fit(self.seed, pseudo_labelled_tasks(self.seed), lambda: source)
         return (name, source, self.source), (f"{name}-pseudo", pseudo, self.target)
@@ -86,8 +86,8 @@ def test_streaming_lda_agrees_with_all_rows_at_once(number):
         answers = []
         for t, (model, C) in enumerate(zip(fitted, (2, 4, 7), strict=True)):
             _, rows, labels, weights = (np.concatenate(parts) for parts in zip(*tasks[: t + 1], strict=True))
-            there, own = np.unique(labels, return_inverse=True)
-            covariance = class_statistics.covariance(unit_rows(rows), own, weights, len(there))
+            present, label_index = np.unique(labels, return_inverse=True)
+            covariance = class_statistics.covariance(unit_rows(rows), label_index, weights, len(present))
             covariance = (1 - 1e-4) * covariance + 1e-4 * np.eye(10)
             np.testing.assert_allclose(model.means, means[:C], atol=1e-12)
             W = np.linalg.inv(covariance) @ means[:C].T
@@ -117,8 +117,8 @@ def test_ranpac_and_loranpac_agree_with_their_oracles(name, lifting, fit, number
         if name == "loranpac":
             solutions = loranpac_oracle.fit(tasks, P, case.source)
         else:
-            found = [ranpac_oracle.fit(tasks[: t + 1], P, ranpac.RIDGES, case.source) for t in range(3)]
-            solutions, ridges = zip(*found, strict=True)
+            fits = [ranpac_oracle.fit(tasks[: t + 1], P, ranpac.RIDGES, case.source) for t in range(3)]
+            solutions, ridges = zip(*fits, strict=True)
             assert [model.ridge for model in fitted] == list(ridges)
         for model, W, predicted in zip(fitted, solutions, run(form, case.seed), strict=True):
             np.testing.assert_allclose(h @ model.W, h @ W, rtol=1e-5, atol=1e-6 if name == "loranpac" else 1e-7)
@@ -133,13 +133,13 @@ def test_anacp_agrees_with_its_oracle(number):
     for _, fitted, tasks in case.forms("anacp", anacp.fit):
         for t, (model, C) in enumerate(zip(fitted, (2, 4, 7), strict=True)):
             noise = np.random.default_rng([number, t]).standard_normal((100 * C, 10))
-            given = (tasks[: t + 1], case.test_x, heads, S, noise, case.source)
-            np.testing.assert_allclose(model.scores, anacp_oracle.scores(*given), atol=1e-7)
+            expected = anacp_oracle.scores(tasks[: t + 1], case.test_x, heads, S, noise, case.source)
+            np.testing.assert_allclose(model.scores, expected, atol=1e-7)
 
 
-@needs_real_data  # no small or random matrix was found that shows it
-def test_anacp_takes_a_task_of_few_photographs():
-    """LAPACK's default driver gives up on their covariance, most of whose eigenvalues are equal."""
+@needs_real_data  # no small or random matrix was found that reproduces the failure
+def test_anacp_accepts_a_task_of_few_photographs():
+    """LAPACK's default driver fails on their covariance, because most of its eigenvalues are equal."""
     stored = np.load(REAL / "office_caltech10/vision.npz")
     rows = unit_rows(stored["original"][[path.startswith("dslr/bike/") for path in stored["paths"]]].astype(float))
     covariance = np.cov(rows.T, bias=True) + anacp.JITTER * np.eye(rows.shape[1])
@@ -160,7 +160,7 @@ def test_fecam_agrees_with_its_oracle(number, nonnegative):
 
 @pytest.mark.parametrize("sizes", [(2, 2, 3), (1, 1, 1), (4,)])
 @pytest.mark.parametrize("name", both_forms([*FITTED, *TRANSDUCTIVE]))
-def test_predictions_are_among_the_classes_seen_and_only_methods_that_draw_depend_on_the_seeds_number(name, sizes):
+def test_predictions_are_classes_seen_and_depend_on_the_seeds_number_only_if_random(name, sizes):
     domains = ShiftedDomains(1, sizes, noise=2.0, tests=350)
     predictions = run(name, domains.build(5, clip=True))
     for predicted, C in zip(predictions, np.cumsum(sizes), strict=True):
@@ -174,14 +174,14 @@ def test_predictions_are_among_the_classes_seen_and_only_methods_that_draw_depen
 
 @EVERY_PEER
 def test_earlier_tasks_are_never_read_again(name, monkeypatch):
-    def spoiling(seed):
+    def erased_tasks(seed):
         for task in source_tasks(seed):
             rows = task.rows.copy()
             yield replace(task, rows=rows)
-            rows[:] = np.nan  # once the next task is asked for
+            rows[:] = np.nan  # when the next task is requested
 
     fitted = []
-    for tasks in (source_tasks, spoiling):
+    for tasks in (source_tasks, erased_tasks):
         monkeypatch.setattr(labelled_tasks, "source_tasks", tasks)
         seed = ShiftedDomains(4).build()
         run(name, seed)
@@ -202,7 +202,7 @@ def test_pseudo_labelled_peers_use_the_shared_source_fit_and_no_source_row(name)
 @pytest.mark.parametrize("nonnegative", [True, False])
 @pytest.mark.parametrize("name", both_forms(SIMPLE))
 def test_with_one_row_per_class_the_nearest_row_decides(name, nonnegative):
-    """There is nothing to estimate a covariance from, and there are more features than rows."""
+    """No covariance can be estimated, and there are more features than rows."""
     domains = ShiftedDomains(8, (1,) * 6, d=30, n=6, tests=60, noise=0.7, nonnegative=nonnegative)
     seed = domains.with_labels(domains.y)
     pseudo = "pseudo" in name
@@ -210,7 +210,7 @@ def test_with_one_row_per_class_the_nearest_row_decides(name, nonnegative):
     rows, test = x[np.argsort(y)], domains.test_x
     if name.startswith("fecam"):
         rows, test = fecam.features(rows, nonnegative), fecam.features(test, nonnegative)
-    if name.startswith("ranpac"):  # which has the largest ridge, as no row is held out
+    if name.startswith("ranpac"):  # has the largest ridge, because no row is held out
         random_features = [ranpac.random_features(x, ranpac.RANPAC.projection(seed)) for x in (rows, test)]
         expected = [(random_features[1] @ random_features[0][:C].T).argmax(axis=1) for C in range(1, 7)]
     else:
@@ -219,30 +219,30 @@ def test_with_one_row_per_class_the_nearest_row_decides(name, nonnegative):
 
 
 @pytest.mark.parametrize("name", [f"{name}-pseudo" for name in FITTED])
-def test_a_target_without_any_kept_row_leaves_the_source(name):
+def test_without_any_kept_row_a_peer_falls_back_on_the_source(name):
     domains = ShiftedDomains(9)
     seed = domains.with_labels(domains.y, kept=np.zeros(84, dtype=bool))
     predictions = run(name, seed)
-    if name.removesuffix("-pseudo") in RANDOM:  # it has the source's means, not its Gram matrix
+    if name.removesuffix("-pseudo") in RANDOM:  # uses the source's means but not its Gram matrix
         assert np.mean(predictions[-1] == domains.test_y) > 0.5
         return
     source = {"streaming-lda-pseudo": "nearest-class-mean"}.get(name, name.removesuffix("-pseudo"))
     np.testing.assert_array_equal(predictions, run(source, seed))
 
 
-def test_rows_of_no_weight_are_left_out():
+def test_rows_without_weight_are_omitted():
     domains = ShiftedDomains(10)
     weights = np.where(np.arange(84) % 2 == 0, 1.0, 0.0)
     weighted = pseudo_labelled_tasks(domains.with_labels(domains.y, weights))
     gated = pseudo_labelled_tasks(domains.with_labels(domains.y, kept=weights > 0))
-    for a, b in zip(weighted, gated, strict=True):
-        for field, values in vars(a).items():
-            np.testing.assert_array_equal(values, vars(b)[field], err_msg=field)
+    for left, right in zip(weighted, gated, strict=True):
+        for field, values in vars(left).items():
+            np.testing.assert_array_equal(values, vars(right)[field], err_msg=field)
 
 
-def test_fecam_solves_by_a_pseudo_inverse_where_dead_features_make_its_matrix_indefinite():
+def test_fecam_uses_a_pseudo_inverse_if_dead_features_make_its_matrix_indefinite():
     x = np.zeros((6, 40))
-    x[:, :3] = np.linspace(1, 2, 6)[:, None]  # three features that move together, 37 always zero
+    x[:, :3] = np.linspace(1, 2, 6)[:, None]  # three equal features, 37 always zero
     mean, R = fecam.class_gaussian(x, np.ones(6), tukey=True)
     assert np.linalg.eigvalsh(R).min() < 0
     gaps = np.random.default_rng(0).random((5, 40)) - mean
@@ -250,7 +250,7 @@ def test_fecam_solves_by_a_pseudo_inverse_where_dead_features_make_its_matrix_in
     np.testing.assert_allclose(fecam._squared_distances(gaps, R), expected, rtol=1e-9)
 
 
-def test_a_class_without_a_source_row_is_named():
+def test_the_error_names_a_class_without_a_source_row():
     domains = ShiftedDomains(12)
     domains.source_y = np.where(domains.source_y == 3, 2, domains.source_y)
     with pytest.raises(InputError, match=r"source: .*class 3$"):
@@ -258,6 +258,6 @@ def test_a_class_without_a_source_row_is_named():
 
 
 def test_ranpac_solves_with_a_ridge_below_rounding():
-    h = np.full((4, 3), 1e3)  # of rank one: no Cholesky factor at 1e-8
+    h = np.full((4, 3), 1e3)  # rank one: no Cholesky factor at 1e-8
     W = ranpac.ridge_solution(h.T @ h, h.T @ np.ones((4, 1)), 1e-8)
     np.testing.assert_allclose(h @ W, np.ones((4, 1)), rtol=0.1)

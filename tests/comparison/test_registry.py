@@ -14,7 +14,7 @@ from small_project import ROOT
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_every_file_exports_methods_whose_names_lead_back_to_it(module):
+def test_the_registry_finds_every_exported_method_by_its_name(module):
     exported = module.METHODS
     assert exported
     for name, method in exported.items():
@@ -23,7 +23,7 @@ def test_every_file_exports_methods_whose_names_lead_back_to_it(module):
         assert compared_method(name) is method
     described = (ROOT / "docs/peers.md").read_text()
     absent = [name for name in exported if f"`{name.removesuffix('-pseudo')}`" not in described]
-    assert not absent, "docs/peers.md needs a row of them"
+    assert not absent, "describe them in docs/peers.md"
     titles = [method.title for method in exported.values()]
     assert len(set(titles)) == len(titles)
 
@@ -39,7 +39,7 @@ def test_every_file_exports_methods_whose_names_lead_back_to_it(module):
         ("streaming_lda", "streaming-lda"),  # the file's name, not the method's
     ],
 )
-def test_an_unknown_name_is_one_line_with_the_key_and_a_suggestion(name, suggestion):
+def test_the_error_for_an_unknown_name_is_one_line_with_the_key_and_a_suggestion(name, suggestion):
     with pytest.raises(ParamsError) as caught:
         compared_method(name)
     message = str(caught.value)
@@ -48,8 +48,8 @@ def test_an_unknown_name_is_one_line_with_the_key_and_a_suggestion(name, suggest
         assert part in message
 
 
-def test_a_file_of_ones_own_hides_no_method_of_another(tmp_path, monkeypatch):
-    """`ewc.py` has the beginning of `ewc-head`, which head.py has; a file that does not import harms no other name."""
+def test_a_users_file_hides_no_method_of_another_file(tmp_path, monkeypatch):
+    """`ewc.py` matches the name `ewc-head` of head.py, and broken.py cannot be imported."""
     (tmp_path / "ewc.py").write_text("METHODS = {}\n")
     (tmp_path / "broken.py").write_text("import no_such_package\n")
     monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
@@ -59,13 +59,13 @@ def test_a_file_of_ones_own_hides_no_method_of_another(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["calibrated", "ranpac-pseudo", "stata-pseudo"])
-def test_a_method_whose_views_were_not_embedded_says_so(name):
+def test_missing_views_are_named_with_the_remedy(name):
     seed, _ = shifted_seed()
 
-    def original_alone(rows):
+    def without_views(rows):
         return replace(rows, views={"original": rows.views["original"]})
 
-    tasks, test = [original_alone(task) for task in seed.target.tasks], original_alone(seed.target.test)
+    tasks, test = [without_views(task) for task in seed.target.tasks], without_views(seed.target.test)
     seed = replace(seed, target=replace(seed.target, tasks=tasks, test=test))
     with pytest.raises(InputError, match=r"zeros, rand.*compare\.methods"):
         compared_method(name).run(seed)

@@ -1,4 +1,4 @@
-"""EWC, SI, MAS and RWalk on a head: importances, penalties, and that they forget less."""
+"""Test EWC, SI, MAS and RWalk on a head: importances and penalties."""
 
 import pytest
 import torch
@@ -23,7 +23,7 @@ def test_the_penalty_leaves_later_classes_free():
 
 
 def mean_over_rows(head, x, gradients_of):
-    """Return by parameter the mean over rows of what ``gradients_of(row, parameters)`` sums up, by autograd."""
+    """Return the mean over rows of the sum of the terms that ``gradients_of(row, parameters)`` yields, by parameter."""
     total = {name: torch.zeros_like(t) for name, t in head.parameters.items()}
     for row in x:
         for terms in gradients_of(row[None], list(head.parameters.values())):
@@ -32,17 +32,17 @@ def mean_over_rows(head, x, gradients_of):
     return total
 
 
-@pytest.mark.parametrize("own", [slice(0, 3), slice(1, 3)])
-def test_fisher_agrees_with_a_loop_over_rows_and_classes(own):
+@pytest.mark.parametrize("columns", [slice(0, 3), slice(1, 3)])
+def test_fisher_agrees_with_a_loop_over_rows_and_classes(columns):
     head, x = small_head(), drawn(6, 4)
 
     def squares(row, parameters):
-        log_p = head.logits(row)[0, own].log_softmax(dim=0)
+        log_p = head.logits(row)[0, columns].log_softmax(dim=0)
         for value in log_p:
             gradients = torch.autograd.grad(value, parameters, retain_graph=True)
             yield [value.exp().detach() * gradient**2 for gradient in gradients]
 
-    importance = fisher(head, x, own)
+    importance = fisher(head, x, columns)
     torch.testing.assert_close(importance, mean_over_rows(head, x, squares))
     assert importance["hidden_weight"].max() > 0
 
@@ -58,12 +58,12 @@ def test_mas_importance_agrees_with_a_loop_over_source_and_target_rows():
     torch.testing.assert_close(regularised.output_sensitivity(head, x), expected)
     method = regularised.MemoryAwareSynapses()
     rows = rows_of(x[:2], torch.zeros(2, dtype=torch.int64), first=0, classes_seen=3, target=x[2:])
-    for times in (1, 2):  # importances add up over tasks
+    for tasks in (1, 2):  # importances are summed over tasks
         method.end_task(head, rows)
-        torch.testing.assert_close(method.anchor.importance, {n: times * one for n, one in expected.items()})
+        torch.testing.assert_close(method.anchor.importance, {n: tasks * t for n, t in expected.items()})
 
 
-def test_ewc_keeps_the_sum_of_the_tasks_penalties_and_takes_half_of_lambda():
+def test_ewc_keeps_the_sum_of_the_tasks_penalties_times_half_of_lambda():
     heads = [small_head(classes=c) for c in (2, 3, 4)]
     anchors = [
         Anchor(h.frozen().parameters, fisher(h, drawn(6, 4, seed=s), slice(0, s + 2))) for s, h in enumerate(heads[:2])
@@ -86,8 +86,8 @@ def test_ewc_keeps_the_sum_of_the_tasks_penalties_and_takes_half_of_lambda():
     assert method.penalty(head).item() == pytest.approx(regularised.LAMBDA / 2 * summed.item())
 
 
-def test_si_shares_out_the_decrease_of_the_loss():
-    """Eq. (2): over full batches and small steps the path integrals sum to the decrease of the loss."""
+def test_si_path_integrals_sum_to_the_decrease_of_the_loss():
+    """Check eq. (2) with full batches and small steps."""
     head, rows = small_head(), small_task()
     method = seeded(regularised.SynapticIntelligence())
     start = head.frozen().parameters
@@ -98,15 +98,15 @@ def test_si_shares_out_the_decrease_of_the_loss():
     assert decrease > 0.1
     assert sum(p.sum().item() for p in method.path.values()) == pytest.approx(decrease, rel=0.02)
 
-    method.path["output_bias"][0] = -1.0  # as if it had made the loss worse
+    method.path["output_bias"][0] = -1.0  # a parameter that increased the loss
     method.end_task(head, rows)
     assert method.anchor.importance["output_bias"][0] == 0.0
-    change = {n: now - start[n] for n, now in head.frozen().parameters.items()}
+    change = {n: end - start[n] for n, end in head.frozen().parameters.items()}
     expected = {n: path.clamp(min=0) / (change[n] ** 2 + 0.1) for n, path in method.path.items()}  # eq. (5)
     torch.testing.assert_close(method.anchor.importance, expected)
 
 
-def test_rwalk_scores_intervals_as_its_equations_say(monkeypatch):
+def test_rwalk_scores_intervals_by_its_equations(monkeypatch):
     monkeypatch.setattr(regularised, "INTERVAL", 2)
     head, rows, method = small_head(), small_task(), regularised.RiemannianWalk()
     method.begin_task(head, rows)
@@ -115,19 +115,18 @@ def test_rwalk_scores_intervals_as_its_equations_say(monkeypatch):
         before = head.frozen().parameters
         gradient = {n: drawn(*t.shape, seed=number) for n, t in before.items()}
         move(head, lambda tensor, n=number: 0.1 * drawn(*tensor.shape, seed=20 + n))
-        now = head.frozen().parameters
-        share = {n: -gradient[n] * (now[n] - before[n]) for n in now}
+        after = head.frozen().parameters
+        share = {n: -gradient[n] * (after[n] - before[n]) for n in after}
         method.after_step(head, rows, TrainingStep(whole_batch(rows), gradient, before))
         if number % 2 == 0:
             start, decrease = before, share
             continue
-        decrease = {n: decrease[n] + share[n] for n in now}
-        new = fisher(head, rows.x, rows.own)
-        information = {n: 0.9 * new[n] + 0.1 * (information or new)[n] for n in now}  # eq. (6)
-        term = {  # eq. (7)
-            n: (decrease[n] / (information[n] * (now[n] - start[n]) ** 2 / 2 + 1e-3)).clamp(min=0) for n in now
-        }
-        scores = term if scores is None else {n: scores[n] + term[n] for n in now}
+        decrease = {n: decrease[n] + share[n] for n in after}
+        new = fisher(head, rows.x, rows.columns)
+        information = {n: 0.9 * new[n] + 0.1 * (information or new)[n] for n in after}  # eq. (6)
+        distance = {n: information[n] * (after[n] - start[n]) ** 2 / 2 for n in after}
+        term = {n: (decrease[n] / (distance[n] + 1e-3)).clamp(min=0) for n in after}  # eq. (7)
+        scores = term if scores is None else {n: scores[n] + term[n] for n in after}
     method.end_task(head, rows)
     largest = [max(t.max() for t in v.values()) for v in (information, scores)]
     expected = {n: information[n] / largest[0] + scores[n] / largest[1] for n in head.parameters}  # eq. (8)

@@ -1,4 +1,4 @@
-"""LwF, iCaRL, EEIL and IL2M on a head: distillation, herding, memory, rectified scores."""
+"""Test LwF, iCaRL, EEIL and IL2M on a head: distillation, herding, memory, rectified scores."""
 
 import math
 
@@ -19,7 +19,7 @@ def naive_distillation(logits, old, temperature=2.0):
     losses = []
     for new_row, old_row in zip(logits.tolist(), old.tolist(), strict=True):
         p, q = (softmax([v / temperature for v in row]) for row in (old_row, new_row))
-        losses.append(-sum(a * math.log(b) for a, b in zip(p, q, strict=True)))
+        losses.append(-sum(p_c * math.log(q_c) for p_c, q_c in zip(p, q, strict=True)))
     return sum(losses) / len(losses)
 
 
@@ -34,8 +34,8 @@ def test_distillation_is_the_softened_cross_entropy():
     assert distillation(old, old) < distillation(new, old)
 
 
-def begun(method, *, first=2):
-    """Return a head of 5 classes that moved after the method recorded its answers, the rows and the old logits."""
+def started_task(method, *, first=2):
+    """Return a head of 5 classes that changed after the method recorded its answers, the rows and the old logits."""
     head, x = small_head(classes=5), drawn(8, 4)
     y = torch.tensor([2, 3, 4, 2, 3, 4, 2, 4])
     rows = rows_of(x, y, first=first, classes_seen=5)
@@ -48,18 +48,17 @@ def begun(method, *, first=2):
 def test_lwf_adds_the_distillation_of_the_earlier_classes():
     method = LearningWithoutForgetting()
     method.strength = 3.0
-    head, rows, old = begun(method)
-    part = torch.tensor([4, 1, 6])  # the recorded answers must follow the rows of a batch
-    loss = method.loss(head, rows, TrainingBatch(part, rows.x[part], rows.y[part], 0.0))
-    new = head.logits(rows.x[part])
-    own = naive_cross_entropy(new[:, 2:], (rows.y[part] - 2).tolist())
-    earlier = naive_distillation(new[:, :2], old[part, :2])
-    assert loss.item() == pytest.approx(own + 3.0 * earlier)
+    head, rows, old = started_task(method)
+    index = torch.tensor([4, 1, 6])  # the recorded answers must be those of the batch's rows
+    loss = method.loss(head, rows, TrainingBatch(index, rows.x[index], rows.y[index], 0.0))
+    new = head.logits(rows.x[index])
+    cross_entropy = naive_cross_entropy(new[:, 2:], (rows.y[index] - 2).tolist())
+    assert loss.item() == pytest.approx(cross_entropy + 3.0 * naive_distillation(new[:, :2], old[index, :2]))
 
 
 def test_icarl_trains_sigmoids_on_labels_and_on_old_answers():
     method = ExemplarClassifier()
-    head, rows, old = begun(method)
+    head, rows, old = started_task(method)
     new = head.logits(rows.x).detach()
     total = 0.0
     for i, label in enumerate(rows.y.tolist()):
@@ -71,10 +70,10 @@ def test_icarl_trains_sigmoids_on_labels_and_on_old_answers():
     assert loss.item() == pytest.approx(total / len(rows.y))
 
 
-def test_eeil_distils_every_earlier_task_by_itself():
+def test_eeil_distils_each_earlier_task_separately():
     method = EndToEnd()
     method.tasks = [slice(0, 1), slice(1, 2)]
-    head, rows, old = begun(method)
+    head, rows, old = started_task(method)
     new = head.logits(rows.x)
     expected = naive_cross_entropy(new, rows.y.tolist())
     expected += sum(naive_distillation(new[:, c], old[:, c]) for c in (slice(0, 1), slice(1, 2)))
@@ -85,17 +84,17 @@ def rows_by_class(rows):
     return {int(c): rows.x[rows.y == c] for c in rows.y.unique()}
 
 
-def test_the_memory_keeps_to_its_budget_and_eeil_fine_tunes_on_as_many_rows_of_every_class(monkeypatch):
+def test_the_memory_keeps_to_its_budget_and_eeil_fine_tunes_on_equally_many_rows_per_class(monkeypatch):
     steps = []
 
-    class Watched(EndToEnd):
+    class RecordedEndToEnd(EndToEnd):
         def loss(self, head, rows, batch):
             steps.append((rows, len(self.distilled)))
             return super().loss(head, rows, batch)
 
     monkeypatch.setattr(rehearsing, "PER_CLASS", 4)
-    monkeypatch.setattr(Watched, "training", Training(steps=10))
-    seed, method = shifted_seed()[0], Watched()
+    monkeypatch.setattr(RecordedEndToEnd, "training", Training(steps=10))
+    seed, method = shifted_seed()[0], RecordedEndToEnd()
     run_head(seed, method)
     assert [(np.bincount(rows.y).tolist(), distilled) for rows, distilled in steps] == (
         [([30] * 2, 0)] * 10
@@ -104,11 +103,11 @@ def test_the_memory_keeps_to_its_budget_and_eeil_fine_tunes_on_as_many_rows_of_e
         + [([4] * 4 + [30] * 2, 2)] * 10
         + [([4] * 6, 3)] * 4
     )
-    assert [len(kept) for kept in method.memory] == [4] * C
-    own = {c: x for task in head_tasks(seed) for c, x in rows_by_class(task).items()}
-    for rows, _ in steps:  # each is rehearsed with its label
+    assert [len(exemplars) for exemplars in method.memory] == [4] * C
+    source = {c: x for task in head_tasks(seed) for c, x in rows_by_class(task).items()}
+    for rows, _ in steps:  # every rehearsed row has its own label
         for c, x in rows_by_class(rows).items():
-            assert (x[:, None] == own[c][None]).all(dim=2).any(dim=1).all()
+            assert (x[:, None] == source[c][None]).all(dim=2).any(dim=1).all()
 
 
 @pytest.mark.parametrize("m", [1, 4, 12, 20])
@@ -122,7 +121,7 @@ def test_herding_agrees_with_its_oracle_and_takes_the_first_of_equal_rows(featur
 
 def test_icarl_predicts_the_nearest_mean_of_exemplars():
     head, method = small_head(), ExemplarClassifier()
-    # their means have different lengths until they are scaled to 1
+    # the means have different lengths before scaling
     method.memory = [drawn(9, 4, seed=1), drawn(1, 4, seed=2)]
     x = drawn(200, 4, seed=3)
 
@@ -138,8 +137,8 @@ def test_icarl_predicts_the_nearest_mean_of_exemplars():
     assert set(expected) == {0, 1}
 
 
-def test_il2m_remembers_the_scores_of_each_state_and_rectifies_rows_whose_top_is_a_new_class():
-    """Eq. (1) with means taken row by row, over two tasks of one class and two."""
+def test_il2m_remembers_the_scores_of_each_state_and_rectifies_rows_predicted_as_a_new_class():
+    """Apply eq. (1) row by row, to a task of one class followed by a task of two."""
     method, x = DualMemory(), drawn(6, 4)
     heads = [small_head(classes=1), small_head(classes=3)]
     tasks = [
@@ -160,7 +159,7 @@ def test_il2m_remembers_the_scores_of_each_state_and_rectifies_rows_whose_top_is
     expected = []
     for row in (softmax(r) for r in heads[1].logits(test).tolist()):
         new_on_top = max(range(3), key=row.__getitem__) >= 1
-        changed = [row[0] * factor if new_on_top else row[0], *row[1:]]
-        expected.append(max(range(3), key=changed.__getitem__))
+        rectified = [row[0] * factor if new_on_top else row[0], *row[1:]]
+        expected.append(max(range(3), key=rectified.__getitem__))
     assert method.predict(heads[1], test).tolist() == expected
-    assert expected != heads[1].logits(test).argmax(dim=1).tolist()  # the rectification mattered
+    assert expected != heads[1].logits(test).argmax(dim=1).tolist()  # rectification changes predictions

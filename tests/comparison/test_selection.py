@@ -1,4 +1,4 @@
-"""Label-free choices: scores of a seed need no target label, order values, and say how good they were."""
+"""Test the label-free scores of a seed and the choices that they make."""
 
 from dataclasses import replace
 
@@ -32,21 +32,21 @@ def test_a_ruined_setting_scores_below_the_default(seed):
         assert better[score] > worse[score], score
 
 
-def test_a_single_view_has_no_agreement_of_views_and_that_score_chooses_nothing(seed):
-    found = scored(seed, VARIANTS["no_augmentation"])
-    assert np.isnan(found["views_agree"])
-    found = choices({1: 0.5, 2: 0.6}, {1: found, 2: found})
-    assert "views_agree" not in [choice.score for choice in found]
+def test_the_agreement_of_a_single_view_is_undefined_and_chooses_nothing(seed):
+    scores = scored(seed, VARIANTS["no_augmentation"])
+    assert np.isnan(scores["views_agree"])
+    chosen = choices({1: 0.5, 2: 0.6}, {1: scores, 2: scores})
+    assert "views_agree" not in [choice.score for choice in chosen]
 
 
-def test_a_score_without_preference_chooses_nothing_and_equal_accuracies_have_no_rank():
-    accuracy, up = {"a": 0.9, "b": 0.7}, {"a": {"s": 3.0}, "b": {"s": 1.0}}
+def test_equal_scores_choose_nothing_and_equal_accuracies_have_no_rank_correlation():
+    accuracy, scores = {"a": 0.9, "b": 0.7}, {"a": {"s": 3.0}, "b": {"s": 1.0}}
     assert choices(accuracy, {key: {"s": 1.0} for key in accuracy}) == []
-    (same,) = choices(dict.fromkeys(up, 0.5), up)
-    assert np.isnan(same.rank_correlation)
+    (choice,) = choices(dict.fromkeys(scores, 0.5), scores)
+    assert np.isnan(choice.rank_correlation)
 
 
-def test_label_free_scores_are_the_oracles_and_a_probability_of_zero_is_no_nan(monkeypatch):
+def test_label_free_scores_agree_with_their_oracles_and_accept_zero_probabilities(monkeypatch):
     p, q = (np.random.default_rng(seed).dirichlet(np.ones(4), size=30) for seed in (0, 1))
     monkeypatch.setattr(selection, "BLOCK_IMAGES", 7)  # several blocks
     assert selection.neighbourhood_density(p) == pytest.approx(oracle.neighbourhood_density(p))

@@ -1,4 +1,4 @@
-"""Baselines that may answer `unknown` agree with naive oracles."""
+"""Test that baselines that may answer `unknown` agree with naive oracles."""
 
 from dataclasses import replace
 
@@ -22,31 +22,31 @@ def domains():
     return ShiftedDomains(0, sizes=(3, 2), n=70, d=8)
 
 
-def described(seed, rows, t):
-    """Return cosines, squared distances to the source's means and the source's p of rows, over the classes seen."""
+def baseline_inputs(seed, rows, t):
+    """Return the rows' cosines, squared distances to source means and source probabilities for the classes seen."""
     (model,) = sources_of(seed, SOURCE_ONLY)[t : t + 1]
     K = len(model.means)
     g, x = unit_rows(rows.views["original"]), unit_rows(seed.source.views["original"])
     means = np.stack([x[seed.source.labels == c].mean(axis=0) for c in range(K)])
     distances = ((g[:, None] - means) ** 2).sum(axis=2)
-    (of_source,) = predicted(replace(seed, target=replace(seed.target, test=rows)), SOURCE_ONLY, [model], [None])
-    return np.asarray(rows.cosines)[:, :K].tolist(), distances.tolist(), of_source.fused.tolist()
+    (source,) = predicted(replace(seed, target=replace(seed.target, test=rows)), SOURCE_ONLY, [model], [None])
+    return np.asarray(rows.cosines)[:, :K].tolist(), distances.tolist(), source.fused.tolist()
 
 
 @pytest.mark.parametrize("name", BASELINES)
-def test_a_baseline_is_the_naive_one(name, domains):
+def test_a_baseline_agrees_with_its_oracle(name, domains):
     seed = domains.build(clip=True)
-    of_source = cosines(seed.source.clip, seed.target.text)
+    source_cosines = cosines(seed.source.clip, seed.target.text)
     for t, answers in enumerate(compared_method(name).answers(seed)):
         K, scale = int(seed.tasks[t].max()) + 1, seed.target.clip_scale
         if name == "clip-calibrated":
-            mine = seed.source.labels < K
-            scale = 1 / calibrated_temperature(of_source[mine, :K], seed.source.labels[mine], 1 / scale)
+            seen = seed.source.labels < K
+            scale = 1 / calibrated_temperature(source_cosines[seen, :K], seed.source.labels[seen], 1 / scale)
         test, train = (
             [
                 oracle.scores(name, c, scale, d, p)
                 for rows in images
-                for c, d, p in zip(*described(seed, rows, t), strict=True)
+                for c, d, p in zip(*baseline_inputs(seed, rows, t), strict=True)
             ]
             for images in ([seed.target.test], seed.target.tasks[: t + 1])
         )
@@ -58,11 +58,11 @@ def test_a_baseline_is_the_naive_one(name, domains):
         assert set(answers.classes()[answers.rejected]) <= {UNKNOWN}
 
 
-def test_the_temperature_of_calibrated_clip_is_that_of_the_least_loss():
+def test_the_temperature_of_calibrated_clip_minimises_the_loss():
     rng = np.random.default_rng(1)
     labels = rng.integers(0, 7, 200)
     k = 0.2 + 0.05 * np.eye(7)[labels] + 0.03 * rng.normal(size=(200, 7))
-    k[labels > 2, 0] += 0.1  # images of the classes that play the unknown look like the first class
+    k[labels > 2, 0] += 0.1  # images of the unknown classes resemble the first class
     found = calibrated_temperature(k, labels, 0.01)
     losses = [oracle.calibration_loss(k.tolist(), labels.tolist(), t) for t in np.geomspace(1e-3, 1, 60)]
     assert oracle.calibration_loss(k.tolist(), labels.tolist(), found) < min(losses) + 0.003

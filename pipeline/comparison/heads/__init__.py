@@ -1,5 +1,5 @@
-"""Nine baselines that train a small head over frozen embeddings by gradients; their table is `methods/head.py`.
+"""Train nine baselines as small heads on frozen embeddings, by gradients; `methods/head.py` lists them by name.
 
-The paper trains them end to end. Here the backbone is frozen and its cached embeddings are the input: a method takes
-seconds, and every row of a table rests on the same features. Torch is loaded only when a head is compared.
+The paper trains them end to end. Here the input is the cached embeddings of a frozen backbone, so that a method takes
+seconds and all rows of a table use the same features. Torch is loaded only when a head is compared.
 """

@@ -1,16 +1,16 @@
-"""A head whose output grows with the classes, and the loop that trains it: tasks in order, labelled source rows.
+"""Train a head whose output grows with the classes, on labelled source rows, task after task.
 
-`FineTuning` is the loop with nothing added; a method overrides the hooks where it differs.
+`FineTuning` is plain fine-tuning; methods override its hooks.
 
-Without a memory of earlier classes the cross-entropy is over the task's own classes; with a memory, over all classes
-seen. This is the convention of the survey that the paper cites (Masana et al.) and of its library FACIL. Over all
-classes seen and without rows of the earlier ones, fine-tuning lowers every earlier logit and ends at the last task's
-share of the accuracy, 1/T, which is where the paper's table has these baselines.
+Without a memory of earlier classes the cross-entropy is over the task's own classes, with a memory over all classes
+seen. This is the convention of the survey that the paper cites (Masana et al.) and of its library FACIL. With
+cross-entropy over all classes seen but no rows of the earlier ones, fine-tuning lowers every earlier logit and ends at
+the last task's share of the accuracy, 1/T, the level of these baselines in the paper's table.
 
 Steps, Adam's rate, the strengths of EWC, SI, MAS and RWalk, the classes of the loss and the centring of the input were
-chosen on source data alone: trained on 80 % of the train rows of Office-Caltech10's four domains and scored by A_T on
-the other 20 %, no target row or label; strengths by powers of ten. LwF's strength is its paper's, within 0.2 points of
-the best. DANN's numbers are its paper's, since source accuracy cannot choose them.
+chosen on source data alone, without any target row or label: by A_T on 20 % of the train rows of Office-Caltech10's
+four domains after training on the other 80 %, strengths by powers of ten. LwF's strength is its paper's, within 0.2
+points of the best. DANN's numbers are its paper's, because source accuracy cannot choose them.
 """
 
 import math
@@ -33,18 +33,18 @@ from pipeline.method.rows import Labels, Matrix, as_array, unit_rows
 from pipeline.problem.seed import Seed
 
 HIDDEN = 128  # width of the hidden layer
-TEMPERATURE = 2.0  # of the distillation in both LwF and EEIL, in their papers
+TEMPERATURE = 2.0  # distillation temperature in the papers of both LwF and EEIL
 
 
 @dataclass(frozen=True, eq=False)
 class GrowingHead:
     """relu(x Vᵀ + a) Wᵀ + b: one hidden layer shared by all classes, one output row per class seen."""
 
-    # ``hidden_weight`` V (h, d), ``hidden_bias`` a (h,), ``output_weight`` W (C, h), ``output_bias`` b (C,)
+    # `hidden_weight` V (h, d), `hidden_bias` a (h,), `output_weight` W (C, h), `output_bias` b (C,)
     parameters: dict[str, Tensor]
 
     def hidden(self, x: Tensor) -> Tensor:
-        """Return the hidden layer (n, h) of rows (n, d): the features that a method learns."""
+        """Return the hidden layer (n, h) of rows (n, d), the features that a method learns."""
         return (x @ self.parameters["hidden_weight"].T + self.parameters["hidden_bias"]).relu()
 
     def output(self, hidden: Tensor) -> Tensor:
@@ -56,13 +56,13 @@ class GrowingHead:
         return self.output(self.hidden(x))
 
     def grown(self, classes: int, generator: Generator) -> Self:
-        """Return the head with so many more classes, whose output rows are drawn; the others are kept."""
+        """Return the head with a number of additional classes, whose output rows are drawn at random."""
         old = self.parameters
         width = old["output_weight"].shape[1]
         weight = torch.randn(classes, width, generator=generator) / math.sqrt(width)
         new = {"output_weight": weight, "output_bias": torch.zeros(classes)}
-        both = {name: torch.cat([old[name].detach(), rows]) for name, rows in new.items()}
-        return replace(self, parameters={n: t.detach().requires_grad_() for n, t in (old | both).items()})
+        output = {name: torch.cat([old[name].detach(), rows]) for name, rows in new.items()}
+        return replace(self, parameters={n: t.detach().requires_grad_() for n, t in (old | output).items()})
 
     def frozen(self) -> Self:
         """Return a copy that training does not change."""
@@ -70,7 +70,7 @@ class GrowingHead:
 
 
 def new_head(d: int, generator: Generator, *, width: int = HIDDEN) -> GrowingHead:
-    """Return a head without classes for rows of width d, drawn as He et al. (2015) do for relu."""
+    """Return a head without classes for rows of width d, initialised as in He et al. (2015) for relu."""
     tensors = {
         "hidden_weight": torch.randn(width, d, generator=generator) * math.sqrt(2 / d),
         "hidden_bias": torch.zeros(width),
@@ -84,14 +84,14 @@ def new_head(d: int, generator: Generator, *, width: int = HIDDEN) -> GrowingHea
 class HeadTask:
     """Labelled source rows and unlabelled target rows of one task, as input of a head."""
 
-    x: Tensor  # (n, d), with the exemplars of earlier tasks for a method that has a memory
+    x: Tensor  # (n, d), including exemplars of earlier tasks if the method has a memory
     y: Tensor  # (n,)
     target: Tensor  # (m, d)
     first: int  # the task's own classes are first, ..., classes_seen - 1
     classes_seen: int
 
     @property
-    def own(self) -> slice:
+    def columns(self) -> slice:
         """Columns of the task's own classes."""
         return slice(self.first, self.classes_seen)
 
@@ -106,9 +106,9 @@ def head_tasks(seed: Seed) -> Iterator[HeadTask]:
 
 
 def head_input(x: Matrix, centre: Matrix) -> Tensor:
-    """Return embeddings (n, d) as float32 input of a head: directions from a centre (d,), rows of length sqrt(d).
+    """Convert embeddings (n, d) to float32 input of a head: directions from a centre (d,), scaled to length sqrt(d).
 
-    Unit embeddings share most of their direction, which the centre removes. With length sqrt(d) numbers are of order
+    Unit embeddings share most of their direction, which the centre removes. The length sqrt(d) makes numbers of order
     one, as `new_head` expects.
     """
     directions = unit_rows(unit_rows(x) - centre)
@@ -116,16 +116,16 @@ def head_input(x: Matrix, centre: Matrix) -> Tensor:
 
 
 def input_centre(seed: Seed) -> Matrix:
-    """Return the mean (d,) of the first task's unit source rows, which never changes afterwards."""
+    """Return the mean (d,) of the first task's unit source rows, which is used for all tasks."""
     return np.asarray(unit_rows(next(source_tasks(seed)).rows).mean(axis=0))
 
 
 @dataclass(frozen=True)
 class Training:
-    """How long and how fast to train, the same for every method."""
+    """Duration and learning rate of a training."""
 
-    steps: int = 100  # of each task, however few its rows
-    passes: int = 5  # over a task's rows at least: a large task takes more steps
+    steps: int = 100  # minimum number of steps per task
+    passes: int = 5  # minimum number of passes over a task's rows: a large task takes more steps
     batch: int = 128
     rate: float = 1e-3
 
@@ -136,12 +136,12 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class TrainingBatch:
-    """Some rows of a task."""
+    """A batch of a task's rows."""
 
     index: Tensor  # (b,) positions in the task's rows
     x: Tensor  # (b, d)
     y: Tensor  # (b,)
-    progress: float  # 0 at the first step of a training, 1 at its end
+    progress: float  # of the training, 0 at its first step, 1 at its end
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,11 +149,11 @@ class TrainingStep:
     """One step of a training."""
 
     batch: TrainingBatch
-    gradient: Mapping[str, Tensor]  # of the loss without the penalty, by parameter
-    before: Mapping[str, Tensor]  # the parameters before the step
+    gradient: Mapping[str, Tensor]  # gradient of the loss without the penalty, by parameter
+    before: Mapping[str, Tensor]  # parameters before the step
 
     def loss_decrease(self, head: GrowingHead) -> dict[str, Tensor]:
-        """Return −∂L/∂θ · Δθ for each number of each parameter: its share of the decrease of the loss."""
+        """Return −∂L/∂θ · Δθ by parameter, each number's share of the decrease of the loss."""
         return {
             name: -gradient * (head.parameters[name].detach() - self.before[name])
             for name, gradient in self.gradient.items()
@@ -161,42 +161,42 @@ class TrainingStep:
 
 
 class FineTuning:
-    """A head trained on one task after another, with hooks for methods that do something against forgetting."""
+    """Plain fine-tuning on one task after another, with hooks for methods that counteract forgetting."""
 
     training = Training()
-    generator: Generator  # the only randomness; set by `run_head`
+    generator: Generator  # only source of randomness; set by `run_head`
 
     def rehearsed(self, task: HeadTask) -> HeadTask:
-        """Return the rows to train on: the task's, and what the method kept of earlier ones."""
+        """Return the rows to train on: the task's rows and any rows kept from earlier tasks."""
         return task
 
     def begin_task(self, head: GrowingHead, task: HeadTask) -> None:
-        """Prepare for a task: the head has grown and is not trained yet."""
+        """Prepare for a task after the head has grown and before it is trained."""
 
     def loss(self, head: GrowingHead, task: HeadTask, batch: TrainingBatch) -> Tensor:
-        """Return the loss of a batch: here the cross-entropy among the task's own classes."""
-        return cross_entropy(head.logits(batch.x)[:, task.own], batch.y - task.first)
+        """Return the loss of a batch, by default the cross-entropy among the task's own classes."""
+        return cross_entropy(head.logits(batch.x)[:, task.columns], batch.y - task.first)
 
     def penalty(self, head: GrowingHead) -> Tensor | None:
-        """Return a penalty on the parameters, whatever the batch."""
+        """Return a penalty on the parameters that does not depend on the batch, or None."""
 
     def optimiser(self, parameters: list[Tensor], training: Training) -> Optimizer:
         """Return the optimiser of one training."""
         return Adam(parameters, lr=training.rate)
 
     def learning_rate(self, training: Training, progress: float) -> float:  # noqa: ARG002
-        """Return the learning rate at a progress from 0 to 1."""
+        """Return the learning rate at a progress between 0 and 1."""
         return training.rate
 
-    def more_parameters(self) -> list[Tensor]:
-        """Return what is trained beside the head."""
+    def extra_parameters(self) -> list[Tensor]:
+        """Return parameters that are trained in addition to the head's."""
         return []
 
     def after_step(self, head: GrowingHead, task: HeadTask, step: TrainingStep) -> None:
-        """Observe a step."""
+        """Record statistics of a step."""
 
     def end_task(self, head: GrowingHead, task: HeadTask) -> None:
-        """Keep what later tasks need."""
+        """Record the state that later tasks need."""
 
     def predict(self, head: GrowingHead, x: Tensor) -> Tensor:
         """Return the class (n,) of each row among all classes seen."""
@@ -204,20 +204,20 @@ class FineTuning:
 
 
 def head_method(title: str, method: type[FineTuning]) -> ComparedMethod:
-    """Return a head method as a compared method; all of them read source rows in every task."""
+    """Return a head method as a compared method, which reads source rows in every task."""
     return ComparedMethod(lambda seed: run_head(seed, method()), f"{title} (head)", "head", source_samples=True)
 
 
 def run_head(seed: Seed, method: FineTuning) -> list[Labels]:
-    """Train a head by a fresh ``method`` on a seed's tasks in order; return the classes (n,) predicted after each."""
+    """Train a head on a seed's tasks by a new ``method``; return the predicted classes (n,) after each task."""
     with single_thread():
         generator = method.generator = torch.Generator().manual_seed(seed.number)
         test = head_input(target_test_rows(seed), input_centre(seed))
         head = new_head(test.shape[1], generator)
         predictions: list[Labels] = []
-        for new in head_tasks(seed):
-            head = head.grown(new.classes_seen - new.first, generator)
-            task = method.rehearsed(new)
+        for own_rows in head_tasks(seed):
+            head = head.grown(own_rows.classes_seen - own_rows.first, generator)
+            task = method.rehearsed(own_rows)
             method.begin_task(head, task)
             train(method, head, task, method.training)
             method.end_task(head, task)
@@ -228,7 +228,7 @@ def run_head(seed: Seed, method: FineTuning) -> list[Labels]:
 
 def train(method: FineTuning, head: GrowingHead, task: HeadTask, training: Training) -> None:
     """Train a head in place on one task's rows."""
-    parameters = [*head.parameters.values(), *method.more_parameters()]
+    parameters = [*head.parameters.values(), *method.extra_parameters()]
     optimiser = method.optimiser(parameters, training)
     steps = training.steps_for(len(task.x))
     batches = draw_rows(len(task.x), training.batch, method.generator)
@@ -237,8 +237,8 @@ def train(method: FineTuning, head: GrowingHead, task: HeadTask, training: Train
         gradients = torch.autograd.grad(method.loss(head, task, batch), parameters, materialize_grads=True)
         applied, penalty = gradients, method.penalty(head)
         if penalty is not None:
-            of_penalty = torch.autograd.grad(penalty, parameters, materialize_grads=True)
-            applied = tuple(a + b for a, b in zip(gradients, of_penalty, strict=True))
+            penalty_gradients = torch.autograd.grad(penalty, parameters, materialize_grads=True)
+            applied = tuple(a + b for a, b in zip(gradients, penalty_gradients, strict=True))
         for parameter, gradient in zip(parameters, applied, strict=True):
             parameter.grad = gradient
         before = head.frozen().parameters
@@ -248,13 +248,13 @@ def train(method: FineTuning, head: GrowingHead, task: HeadTask, training: Train
 
 
 def draw_rows(n: int, size: int, generator: Generator) -> Iterator[Tensor]:
-    """Yield positions (at most ``size``) of n rows without end: each pass takes every row once, in a new order."""
+    """Yield batches of at most ``size`` positions of n rows forever; each pass draws a new order of all rows."""
     while True:
         yield from torch.split(torch.randperm(n, generator=generator), size)
 
 
 def distillation(logits: Tensor, old: Tensor) -> Tensor:
-    """Return the mean over rows of −Σ_c p_c log q_c, p = softmax(old / T), q = softmax(logits / T), both (n, C)."""
+    """Return the mean over rows of −Σ_c p_c log q_c with p = softmax(old / T) and q = softmax(logits / T), (n, C)."""
     return cross_entropy(logits / TEMPERATURE, (old / TEMPERATURE).softmax(dim=1))
 
 
@@ -267,8 +267,8 @@ _outside = 1
 def single_thread() -> Iterator[None]:
     """Compute with one torch thread, and restore the number of threads afterwards.
 
-    Seeds may train side by side in Python threads. A new thread starts with the number that any thread set last, so
-    the second to enter would mistake the first one's 1 for the number to restore: only the first one records it.
+    Seeds may train at the same time in Python threads. A new thread starts with the number that any thread set last, so
+    the second one to enter would mistake the first one's 1 for the number to restore. Only the first one records it.
     """
     global _inside, _outside  # noqa: PLW0603  a process has one number of threads
     with _lock:
@@ -281,5 +281,5 @@ def single_thread() -> Iterator[None]:
     finally:
         with _lock:
             _inside -= 1
-            # also if others are inside: this changes this thread and threads to come, not theirs
+            # safe even if other threads are inside, because it affects only this thread and future ones
             torch.set_num_threads(_outside)

@@ -1,1 +1,1 @@
-"""One small file per compared method: the file's name in params.yaml's `compare.methods` is all that it takes."""
+"""Define one compared method per file, found by the names in params.yaml's `compare.methods`."""

@@ -1,22 +1,23 @@
 """AnaCP (Momeni et al., arXiv 2511.13880): a closed-form projection that draws rows to spread-out class targets.
 
-1. Targets t_c: the class means in the whitened space, with 1 added to each of their singular values, taken back and
-   scaled to length 1 (`spread_means`): classes that lie close are pushed apart.
-2. Contrastive projection: random features z = gelu(Rᵀx), and Θ = (Σzzᵀ + λI)⁻¹ Σ z t_yᵀ, the ridge regression from z
-   to the target of the row's class. Three such heads, with an R each; u(x) is the mean of their unit outputs.
-3. Classifier: 100 rows of each class are drawn from N(μ_c, Σ), Σ being shared by all classes, and a second ridge
-   regression maps gelu(Sᵀu) to the class. It is fitted anew after each task, as Θ and the targets change with it.
+1. Targets t_c push neighbouring classes apart. The class means are whitened, 1 is added to each of their singular
+   values, and the result is transformed back and scaled to length 1 (`spread_means`).
+2. Contrastive projection: random features z = gelu(Rᵀx) of unit rows x, and Θ = (Σzzᵀ + λI)⁻¹ Σ z t_yᵀ, the ridge
+   regression from z to the target of the row's class. There are three heads, each with its own R; u(x) is the mean of
+   their outputs, scaled to length 1.
+3. Classifier: 100 rows of each class are drawn from N(μ_c, Σ) with a covariance Σ shared by all classes, and a second
+   ridge regression maps gelu(Sᵀu) to the class. It is refitted after each task, because Θ and the targets change.
 
-All that is kept are sums: of x and of z by class, Σ and Σzzᵀ.
+Only sums are kept: of x and of z by class, Σ and Σzzᵀ.
 
-Deviations from the authors' program: 1,500 features (`FEATURES`) in place of 5,000, which the title says, and λ scaled
-with them; rows may have weights; Σ is the exact within-class covariance (theirs counts the rows of a task twice from
-the second task on) plus 1e-4 in every task (theirs: in the first); singular values that vanish stay zero, since
-adding 1 to them would move all targets along a direction that rounding picks; no fine-tuning in the first task, which
-takes gradients. As in their program, and unlike an inverse of whitening, the way back multiplies by Σ^(−½) again.
+Deviations from the authors' program: There are 1,500 features (`FEATURES`) instead of 5,000, as the title says, and λ
+is scaled with them. Rows may have weights. Σ is the exact within-class covariance (theirs counts the rows of a task
+twice from the second task on) plus 1e-4 in every task (theirs: in the first). Vanishing singular values stay zero,
+because adding 1 to them would move all targets in a direction determined by rounding. There is no fine-tuning in the
+first task, which needs gradients. As in their program, transforming back multiplies by Σ^(−½) again instead of Σ^½.
 
 `anacp` is fitted to the source, `anacp-pseudo` to the target's weighted pseudo-labelled rows. A class with no kept row
-enters as so many rows at the source's mean as the source has rows of it.
+is replaced by the source's mean, counted once for every source row of the class.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,14 +36,14 @@ from pipeline.problem.seed import Seed
 FEATURES = 1500  # the authors' is 5,000
 RIDGE = 0.02  # λ as a share of FEATURES: the authors' 100 of 5,000
 HEADS = 3
-REPLAYED = 100  # rows drawn of each class
+REPLAYED = 100  # rows drawn per class
 JITTER = 1e-4  # added to the variances
-VANISHING = 1e-9  # singular values, as a share of the largest
+VANISHING = 1e-9  # bound below which singular values count as zero, as a share of the largest
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """After a task: scores (n, C) of the test rows; Σω (C,), means of x (C, d) and of each head's z (C, M)."""
+    """State after a task: scores (n, C) of the test rows, Σω (C,), means of x (C, d) and of each head's z (C, M)."""
 
     scores: Matrix64
     weight: Vector64
@@ -51,13 +52,13 @@ class Fitted:
 
 
 def draws(seed: Seed) -> list[Matrix64]:
-    """Return R (d, M) of each head and S (d, M) of the classifier, drawn from the seed's number."""
+    """Return each head's R (d, M), followed by the classifier's S (d, M), drawn with the seed's number."""
     rng, size = np.random.default_rng(seed.number), (seed.basis.d, FEATURES)
     return seed.shared("anacp: projections", lambda: [rng.standard_normal(size) for _ in range(HEADS + 1)])
 
 
 def gelu(x: Matrix64) -> Matrix64:
-    """Return x Φ(x), Φ being the normal distribution function."""
+    """Return x Φ(x), where Φ is the normal distribution function."""
     return np.asarray(x * scipy.special.ndtr(x))
 
 
@@ -98,7 +99,7 @@ def task_scores(
     test: Matrix64,
     rng: np.random.Generator,
 ) -> Matrix64:
-    """Return the scores (n, C) of test rows (n, d) by the sums so far; ``rng`` draws the replayed rows."""
+    """Return the scores (n, C) of test rows (n, d), given the sums so far; ``rng`` draws the replayed rows."""
     means = plain.means()
     covariance = symmetric(plain.within().triangle) / plain.total_weight
     covariance[np.diag_indices_from(covariance)] += JITTER
@@ -111,21 +112,21 @@ def task_scores(
 
     labels = np.repeat(np.arange(len(means)), REPLAYED)
     noise = rng.standard_normal((len(labels), means.shape[1]))
-    replayed = means[labels] + (noise @ scipy.linalg.cholesky(covariance, lower=True).T)
+    replayed = means[labels] + noise @ scipy.linalg.cholesky(covariance, lower=True).T
     h = features(replayed)
-    W = ridge_regression(h.T @ h, (h.T @ np.eye(len(means))[labels]))
+    W = ridge_regression(h.T @ h, h.T @ np.eye(len(means))[labels])
     return features(test) @ W
 
 
 def spread_means(means: Matrix64, covariance: Matrix64) -> Matrix64:
-    """Return the targets (C, d), of length 1, of class means (C, d) under a covariance (d, d)."""
-    # divide and conquer: the default driver fails on the many equal eigenvalues of a task of few rows
+    """Return the unit targets (C, d) of class means (C, d) under a covariance (d, d)."""
+    # divide and conquer, because the default driver fails on the many equal eigenvalues of a task with few rows
     eigenvalues, V = scipy.linalg.eigh(covariance, driver="evd")
     whitening = (V / np.sqrt(eigenvalues)) @ V.T  # Σ^(−½)
     centre = means.mean(axis=0)
-    U, singular, Vh = np.linalg.svd(((means - centre) @ whitening), full_matrices=False)
+    U, singular, Vh = np.linalg.svd((means - centre) @ whitening, full_matrices=False)
     spread = np.where(singular > VANISHING * singular.max(initial=0), singular + 1, 0)
-    return unit_rows((((U * spread) @ Vh) @ whitening) + centre)
+    return unit_rows(((U * spread) @ Vh) @ whitening + centre)
 
 
 def ridge_regression(scatter: Matrix64, right: Matrix64) -> Matrix64:

@@ -1,26 +1,26 @@
 """FeCAM (Goswami et al., NeurIPS 2023): a mean and a covariance for each class, Mahalanobis distance to the means.
 
-The authors have a program for backbones that end in a ReLU and one for vision transformers. The signs of the first
-source task's embeddings decide which of the two applies, for all domains and tasks:
+The authors have one program for backbones that end in a ReLU and one for vision transformers. The signs of the first
+source task's embeddings decide which of them applies to all domains and tasks:
 
-- Nonnegative embeddings: rows pass Tukey's transform, a square root (λ = 0.5). The covariance is that of the
-  transformed rows as they are and is shrunk twice, with γ₁ = γ₂ = 1. The mean is transformed after averaging:
+- Nonnegative embeddings: rows pass Tukey's transform, a square root (λ = 0.5). The covariance of the transformed rows,
+  which are not normalised, is shrunk twice, with γ₁ = γ₂ = 1. The mean is transformed after averaging:
   normalize(sqrt(mean(x))). Distances are measured from normalize(sqrt(x)).
-- Signed embeddings (a ViT's), which have no square root: rows are scaled to length 1; the mean and the covariance are
-  theirs, shrunk once with γ₁ = 1, γ₂ = 0.
+- Signed embeddings (a ViT's), which have no square root: rows are scaled to length 1. Their covariance is shrunk once,
+  with γ₁ = 1, γ₂ = 0, and distances are measured from these rows to their mean.
 
-Shrinking adds γ₁V₁ to the variances and γ₂V₂ to the covariances, V₁ being the mean variance and V₂ the mean of the
-covariances that are not zero. The result is normalised to a correlation matrix R, which makes the classes' distances
+Shrinking adds γ₁V₁ to the variances and γ₂V₂ to the covariances, where V₁ is the mean variance and V₂ the mean of the
+nonzero covariances. The result is normalised to a correlation matrix R, which makes the classes' distances
 (φ − μ)ᵀR⁻¹(φ − μ) comparable.
 
-Deviations from the authors: rows may have weights; a class of one row, for which a covariance is undefined, has
-R = I; the first task is classified like the others, not by a trained layer.
+Deviations from the authors: Rows may have weights. A class of one row, whose covariance is undefined, has R = I. The
+first task is classified like the others, not by a trained layer.
 
-A class is final after its task and its distances depend on no other class, so they are measured when the class
-arrives and R is dropped: one d×d matrix is in memory at a time.
+A class is final after its task and its distances depend on no other class. They are therefore computed when the class
+arrives, and R is dropped, so that only one d×d matrix is in memory at a time.
 
-`fecam` is fitted to the source, `fecam-pseudo` to the target's weighted pseudo-labelled rows; a class with no kept
-row has the source's mean and R.
+`fecam` is fitted to the source, `fecam-pseudo` to the target's weighted pseudo-labelled rows. A class with no kept row
+has the source's mean and R.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,8 +33,7 @@ from pipeline.method.cholesky import factor
 from pipeline.method.rows import Labels, Matrix, Matrix64, Vector64, unit_rows
 from pipeline.problem.seed import Seed
 
-# on variances of rows of length about 1: far above rounding, far below any real spread
-FLOOR = 1e-12
+FLOOR = 1e-12  # added to variances of rows of length about 1: far above rounding, far below any real spread
 
 
 def are_nonnegative(seed: Seed) -> bool:
@@ -62,12 +61,12 @@ def fit(seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Matrix64] | No
 
 
 def features(x: Matrix, tukey: bool) -> Matrix64:
-    """Return the unit rows φ (n, d) that distances are measured from."""
+    """Return the unit rows φ (n, d) from which distances are measured."""
     return unit_rows(_transformed(x) if tukey else x)
 
 
 def _transformed(x: Matrix) -> Matrix64:
-    """Return Tukey's transform of embeddings; a stray negative number counts as 0."""
+    """Return Tukey's transform of embeddings; negative numbers count as 0."""
     return np.asarray(np.sqrt(np.maximum(x, 0, dtype=np.float64)))
 
 
@@ -92,8 +91,8 @@ def _covariance(rows: Matrix64, shares: Vector64) -> Matrix64:
 def shrunk(covariance: Matrix64, off_diagonal: float) -> Matrix64:
     """Return a covariance (d, d) shrunk with γ₁ = 1 and γ₂ = ``off_diagonal``."""
     variances = np.diag(covariance)
-    apart = covariance - np.diag(variances)
-    result = covariance + off_diagonal * apart.sum() / max(np.count_nonzero(apart), 1)
+    covariances = covariance - np.diag(variances)
+    result = covariance + off_diagonal * covariances.sum() / max(np.count_nonzero(covariances), 1)
     np.fill_diagonal(result, variances + variances.mean() + FLOOR)
     return np.asarray(result)
 
@@ -108,7 +107,7 @@ def _squared_distances(gaps: Matrix64, R: Matrix64) -> Vector64:
     """Return gᵀR⁻¹g for each row g of gaps (n, d)."""
     try:
         whitened = factor(R).forward(gaps.T)
-    except InputError:  # where many features of a class are all zero, V₂ may exceed V₁
+    except InputError:  # if many features of a class are constantly zero, V₂ may exceed V₁
         return np.asarray(np.einsum("nd,nd->n", gaps @ np.linalg.pinv(R, hermitian=True), gaps))
     return np.asarray(np.einsum("dn,dn->n", whitened, whitened))
 

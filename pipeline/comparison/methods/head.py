@@ -1,4 +1,4 @@
-"""The nine heads, see `pipeline.comparison.heads`: what each adds to fine-tuning."""
+"""Register the nine heads of `pipeline.comparison.heads`."""
 
 from pipeline.comparison.heads import regularised, rehearsing
 from pipeline.comparison.heads.domain_adversarial import DomainAdversarial

@@ -1,19 +1,20 @@
 """LoRanPAC, also called TSVD (Peng et al., ICLR 2025): RanPAC's regression on a truncated SVD of the features so far.
 
-With H the features of all rows so far, h(x) = max(Pᵀx, 0), and U, σ the leading singular vectors and values of Hᵀ,
-scores are h(x)ᵀ U σ⁻² Uᵀ Q, Q = Σ h yᵀ: no ridge, the small singular values are dropped instead. After each task the
-quarter of smallest ones is dropped: round(¾ n) of n rows so far are kept, and no more than ¾ of the features; the next
+Let h(x) = max(Pᵀx, 0), let H be the features of all rows so far, and U, σ the leading singular vectors and values of
+Hᵀ. Scores are h(x)ᵀ U σ⁻² Uᵀ Q with Q = Σ h yᵀ. Dropping the small singular values replaces the ridge. After each task
+the smallest quarter is dropped: for n rows so far round(¾ n) are kept, at most ¾ of the number of features. The next
 task's SVD is that of [Uσ, H_t]. These are the authors' constants.
 
-Kept is B = (Uσ)ᵀ. Its next value follows from the eigenvectors of [B; H_t][B; H_t]ᵀ, as there are fewer rows than
-features.
+B = (Uσ)ᵀ and Q are kept. If there are fewer rows than features, the next B follows from the eigenvectors of
+[B; H_t][B; H_t]ᵀ.
 
-Deviations from the authors: the 10,000 projections of `ranpac-10000` in place of 100,000, which the title says; unit
-rows; rows may have weights, √ω h; singular values below a millionth of the largest count as zero; one update per task
-(theirs: also after every 10,000 rows); no fine-tuning in the first task, which takes gradients.
+Deviations from the authors: There are 10,000 projections, those of `ranpac-10000`, instead of 100,000, as the title
+says. Rows are scaled to length 1 and may have weights, √ω h. Singular values below a millionth of the largest count as
+zero. There is one update per task (theirs: also after every 10,000 rows). There is no fine-tuning in the first task,
+which needs gradients.
 
 `loranpac` is fitted to the source, `loranpac-pseudo` to the target's weighted pseudo-labelled rows. A class with no
-kept row enters as one row at the source's mean, of the weight of all of them.
+kept row is replaced by one row at the source's mean with the total weight of the source rows.
 """
 
 from collections.abc import Iterable
@@ -25,8 +26,8 @@ from pipeline.comparison.methods.ranpac import RANPAC_10000, Regression, random_
 from pipeline.method.rows import Matrix64, Vector64
 from pipeline.problem.seed import Seed
 
-KEPT = 0.75  # of the singular values; the authors truncate 25 percent
-SMALLEST = 1e-12  # of σ², as a share of the largest
+KEPT = 0.75  # share of the singular values; the authors truncate 25 percent
+SMALLEST = 1e-12  # bound below which σ² counts as zero, as a share of the largest
 
 
 def fit(seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Regression] | None) -> list[Regression]:
@@ -56,7 +57,7 @@ def fit(seed: Seed, tasks: Iterable[TaskRows], fallback: Fallback[Regression] | 
 
 
 def truncated(rows: Matrix64, rank: int) -> tuple[Matrix64, Vector64]:
-    """Return (Uσ)ᵀ (r, M) and σ² (r,) of the ``rank`` largest singular values of rows (n, M), fewer if they vanish."""
+    """Return (Uσ)ᵀ (r, M) and σ² (r,) of rows (n, M) for the ``rank`` largest singular values that are not zero."""
     n, M = rows.shape
     squares, V = np.linalg.eigh(rows @ rows.T if n <= M else rows.T @ rows)
     last = min(rank, int(np.sum(squares > SMALLEST * squares.max(initial=0))))

@@ -1,7 +1,7 @@
 """Nearest class mean of unit embeddings, in Euclidean distance: the simplest peer.
 
 `nearest-class-mean` uses the means of the source's rows and never adapts. `nearest-class-mean-pseudo` uses the
-weighted means of the target's pseudo-labelled rows; a class with no kept row has the source's mean. A class's mean is
+weighted means of the target's pseudo-labelled rows. A class with no kept row has the source's mean. A class's mean is
 final after its task.
 """
 
@@ -24,11 +24,11 @@ def fit(
     means = [task_means(task) for task in tasks]
     if fallback is None:
         return means
-    return [np.where(np.isnan(a), b, a) for a, b in zip(means, fallback(), strict=True)]
+    return [np.where(np.isnan(own), source, own) for own, source in zip(means, fallback(), strict=True)]
 
 
 def task_means(task: TaskRows) -> Matrix64:
-    """Return the weighted means (C_t, d) of a task's unit rows; NaN for a class with no row."""
+    """Return the weighted means (C_t, d) of a task's unit rows, NaN for a class with no row."""
     one_hot = (task.labels == task.classes[:, None]) * task.weights  # (C_t, n)
     weight = one_hot.sum(axis=1, keepdims=True)
     sums = one_hot @ unit_rows(task.rows)

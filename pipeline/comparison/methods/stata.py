@@ -1,19 +1,19 @@
 """StatA (Zanella et al., CVPR 2025): TransCLIP's mixture with its parameters anchored to the text embeddings.
 
-Every class is a Gaussian with a diagonal covariance of its own. With t_c the class's text embedding and
-Σ⁰ = Σ ŷ (x − t)² / n its anchors,
+Every class is a Gaussian with its own diagonal covariance. The anchors are the class's text embedding t_c and
+Σ⁰ = Σ ŷ (x − t)² / n:
 
-    β_c = n_c / (1 + n_c)                  n_c: rows whose largest z is c
+    β_c = n_c / (1 + n_c)                  n_c: number of rows whose largest z is c
     μ_c = unit(β_c unit(Σzx / Σz) + (1 − β_c) t_c)
     Σ_c = β_c Σz(x − μ_c)² / Σz + (1 − β_c) (Σ⁰ + (t_c − μ_c)²)
 
-so that a class of which no row was seen stays what its name says. Assignments z (as in `transclip`) and these follow
-each other ten times, starting from the anchors. This is the authors' program, with three differences: likelihoods have
-their log-determinant (see there), CLIP's logit scale is the model's own (100 in theirs), and Σ⁰ is divided once by n
-(theirs divides once per chunk of 2,500 rows).
+A class without rows therefore stays at its anchors. Assignments z (as in `transclip`) and parameters are updated in
+turn ten times, starting from the anchors.
 
-Where continual use forces a choice: the rows are those of one task and z covers the task's classes. A class is final
-after its task. Test rows get one assignment step over the classes seen, without neighbours.
+Deviations from the authors' program: Likelihoods include their log-determinant, and variances have the floor described
+in `transclip`. CLIP's logit scale is the model's own (100 in theirs). Σ⁰ is divided once by n (theirs divides once per
+chunk of 2,500 rows). Choices for continual use: The rows are those of one task and z covers the task's classes. A class
+is final after its task. Test rows get one assignment step over the classes seen, without neighbours.
 
 `stata` and `stata-pseudo` are the two forms of `unlabelled_tasks`; the anchors of the second are the source's means.
 """
@@ -24,7 +24,7 @@ from pipeline.comparison.methods import transclip
 from pipeline.comparison.unlabelled_tasks import Space, UnlabelledTask, transductive_methods
 from pipeline.method.rows import Labels, Matrix64, unit_rows
 
-ALPHA = 1.0  # rows that an anchor counts for
+ALPHA = 1.0  # number of rows that an anchor counts as
 
 
 def run(space: Space) -> list[Labels]:

@@ -2,13 +2,13 @@
 
 w_c = Λμ_c, b_c = −½ μ_cᵀΛμ_c, Λ = [(1−ε)Σ + εI]⁻¹, ε = 1e-4.
 
-Deviations from the authors: rows are unit embeddings, so that ε means the same for every backbone. The printed
-update of Σ weighs a row by t/(t+1) with t the number of all rows so far, and the released code takes a class's first
-row about zero; here t counts the rows of the class, which makes Σ exactly the within-class covariance, whatever the
-order of rows and tasks. Σ starts with the first task, not with a base set.
+Deviations from the authors: Rows are unit embeddings, so that ε means the same for every backbone, and may have
+weights. The printed update of Σ weights a row by t/(t+1), where t is the number of all rows so far, and the released
+code centres a class's first row at zero. Here t counts the rows of the class, so that Σ is exactly the within-class
+covariance for any order of rows and tasks. Σ starts with the first task, not with a base set.
 
 `streaming-lda` is fitted to the source, `streaming-lda-pseudo` to the target's weighted pseudo-labelled rows. A class
-with no kept row has the source's mean; if no row was ever kept, Σ is 0 and the nearest source mean decides.
+with no kept row has the source's mean. If no row was ever kept, Σ is 0 and the nearest source mean decides.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ UNDIVIDED = Regularisation(SHRINKAGE, divide=False)
 
 @dataclass(frozen=True, eq=False)
 class Discriminants:
-    """After a task: the means (C, d) of the classes seen, and their classifier."""
+    """State after a task: the means (C, d) of the classes seen, and their classifier."""
 
     means: Matrix64
     classifier: Classifier

@@ -1,24 +1,23 @@
-"""TransCLIP (Zanella et al., NeurIPS 2024): a Gaussian mixture of all unlabelled rows, held near CLIP's opinion.
+"""TransCLIP (Zanella et al., NeurIPS 2024): a Gaussian mixture of all unlabelled rows, kept near CLIP's predictions.
 
 Every class is a Gaussian; the classes share a diagonal covariance. Assignments z, means μ_c = unit(Σzx / Σz) and
-variances σ² = Σ z (x − μ)² / n follow each other ten times, from the means of the eight rows that CLIP is surest of in
-each class and variances 1/d. Each time z takes five fixed-point steps,
+variances σ² = Σ z (x − μ)² / n are updated in turn ten times. They start from variances 1/d and, for each class, the
+mean of the eight rows about which CLIP is most confident. Each update of z takes five fixed-point steps,
 
     z_i ∝ ŷ_i · exp( (log p_i + 50/2k · Σ_j (w_ij + w_ji) z_j) / 50 )
 
-p being the rows' likelihoods under the Gaussians, ŷ the first opinion, w the cosines of a row's k = 3 nearest others.
-The factor 50 weighs likelihoods and neighbours against ŷ and is in the authors' program. This is their zero-shot
-program; CLIP's logit scale is the model's own (100 in theirs).
+where p are the rows' likelihoods under the Gaussians, ŷ is the prior, and w are the cosines of a row with its k = 3
+nearest others. The factor 50, which weights likelihoods and neighbours against ŷ, is in the authors' program.
 
-Deviations, from `stata` too: log p has its log-determinant. The authors' programs leave it out, which changes nothing
-where classes share a covariance but lets the widest class win where they do not (StatA, which is better with it: on
-pacs3 68.1 against 63.6, and 84.6 against 69.4 in its pseudo-labelled form, two seeds). And a variance counts as at
-least a thousandth of the mean variance: CLIP's embeddings vary everywhere, but a backbone that ends in a ReLU may have
-features that are zero in all rows of a task.
+Deviations from the authors' zero-shot program: CLIP's logit scale is the model's own (100 in theirs). The next two
+apply to `stata` as well. log p includes its log-determinant. The authors' programs omit it, which changes nothing if
+classes share a covariance but lets the widest class win if they do not (StatA, which is better with it: on pacs3 68.1
+against 63.6, and 84.6 against 69.4 in its pseudo-labelled form, two seeds). A variance counts as at least a thousandth
+of the mean variance, because a backbone that ends in a ReLU may have features that are zero in all rows of a task.
 
-Where continual use forces a choice: the rows are those of one task and z covers the task's classes. A class's mean is
-final after its task. σ² of the classes seen is the mean of the tasks' σ², weighted by their rows, which is what the
-formula gives for all rows at once. Test rows get one assignment step over the classes seen, without neighbours.
+Choices for continual use: The rows are those of one task and z covers the task's classes. A class's mean is final after
+its task. σ² of the classes seen is the mean of the tasks' σ², weighted by their numbers of rows, which equals the
+formula's value for all rows at once. Test rows get one assignment step over the classes seen, without neighbours.
 
 `transclip` and `transclip-pseudo` are the two forms of `unlabelled_tasks`. No class is ever without a row: z > 0.
 """
@@ -31,31 +30,31 @@ from pipeline.comparison.unlabelled_tasks import Space, UnlabelledTask, edges, t
 from pipeline.method.rows import Labels, Matrix64, Vector64, unit_rows
 from pipeline.method.zero_shot import softmax
 
-MOST_CONFIDENT = 8  # rows of each class that the first mean is taken of
+MOST_CONFIDENT = 8  # rows per class in the first mean
 NEIGHBOURS = 3
 TEMPERATURE = 50.0
 FIXED_POINT_STEPS = 5
-ITERATIONS = 10  # of assignments and parameters in turn
-FLOOR = 1e-3  # of a variance, as a share of the mean variance
+ITERATIONS = 10  # updates of assignments and parameters
+FLOOR = 1e-3  # least variance, as a share of the mean variance
 
 
 def run(space: Space) -> list[Labels]:
     """Return the class (n,) of each test row after each task."""
     means: list[Matrix64] = []
-    summed, n = np.zeros(space.test.shape[1]), 0
+    variance_sum, n = np.zeros(space.test.shape[1]), 0
     predictions: list[Labels] = []
     for task in space.tasks:
         mu, variances = fit(task)
         means.append(mu)
-        summed, n = summed + len(task.rows) * variances, n + len(task.rows)
-        likelihood = log_likelihood(space.test, np.vstack(means), summed[None] / max(n, 1))
+        variance_sum, n = variance_sum + len(task.rows) * variances, n + len(task.rows)
+        likelihood = log_likelihood(space.test, np.vstack(means), variance_sum[None] / max(n, 1))
         logits = space.test_logits[:, : task.classes_seen] + likelihood / TEMPERATURE
         predictions.append(logits.argmax(axis=1))
     return predictions
 
 
 def fit(task: UnlabelledTask) -> tuple[Matrix64, Vector64]:
-    """Return the means (c, d) and shared variances (d,) of a task; the anchors if it has no row."""
+    """Return the means (c, d) and shared variances (d,) of a task's classes; the means are the anchors without rows."""
     n, d = task.rows.shape
     variances = np.full(d, 1 / d)
     if n == 0:
@@ -73,15 +72,15 @@ def fit(task: UnlabelledTask) -> tuple[Matrix64, Vector64]:
 
 
 def first_means(task: UnlabelledTask) -> Matrix64:
-    """Return the unit means (c, d) of the rows that the first opinion is surest of, weighted by it."""
+    """Return the unit means (c, d) of the rows with the largest prior in each class, weighted by the prior."""
     best = np.argsort(-task.prior, axis=0, kind="stable")[:MOST_CONFIDENT]
-    sure = np.zeros_like(task.prior)
-    np.put_along_axis(sure, best, np.take_along_axis(task.prior, best, axis=0), axis=0)
-    return unit_rows(weighted_moments(task.rows, sure)[0])
+    weights = np.zeros_like(task.prior)
+    np.put_along_axis(weights, best, np.take_along_axis(task.prior, best, axis=0), axis=0)
+    return unit_rows(weighted_moments(task.rows, weights)[0])
 
 
 def neighbour_sums(task: UnlabelledTask) -> Any:
-    """Return the sparse matrix (n, n) that takes z to 50/2k · Σ_j (w_ij + w_ji) z_j."""
+    """Return the sparse matrix (n, n) that maps z to 50/2k · Σ_j (w_ij + w_ji) z_j."""
     index, cosines = task.neighbours
     w = edges(index[:, :NEIGHBOURS], cosines[:, :NEIGHBOURS], len(index))
     return (w + w.T) * (TEMPERATURE / (2 * NEIGHBOURS))
@@ -90,16 +89,16 @@ def neighbour_sums(task: UnlabelledTask) -> Any:
 def log_likelihood(rows: Matrix64, means: Matrix64, variances: Matrix64) -> Matrix64:
     """Return −½ (x−μ)ᵀΣ⁻¹(x−μ) − ½ log det Σ, (n, c), of rows (n, d) and means (c, d).
 
-    ``variances`` (c, d), or (1, d) if the classes share them, are the diagonals of Σ.
+    ``variances`` are the diagonals of Σ, (c, d) or, if the classes share them, (1, d).
     """
     precision = 1 / np.maximum(variances, FLOOR * variances.mean(axis=1, keepdims=True))
-    of_class = (means**2 * precision).sum(axis=1) - np.log(precision).sum(axis=1)
-    squares = ((rows**2) @ precision.T) + of_class
-    return np.asarray((rows @ (means * precision).T) - 0.5 * squares)
+    class_terms = (means**2 * precision).sum(axis=1) - np.log(precision).sum(axis=1)
+    squares = (rows**2) @ precision.T + class_terms
+    return np.asarray(rows @ (means * precision).T - 0.5 * squares)
 
 
 def assignments(likelihood: Matrix64, prior: Matrix64, z: Matrix64, neighbours: Any) -> Matrix64:
-    """Return the classes z (n, c) after five fixed-point steps from ``z``."""
+    """Return the assignments (n, c) after five fixed-point steps from ``z``."""
     logits = likelihood / TEMPERATURE + np.log(np.maximum(prior, np.finfo(float).tiny))
     for _ in range(FIXED_POINT_STEPS):
         z = softmax(logits + neighbours @ z / TEMPERATURE)

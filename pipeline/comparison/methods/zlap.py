@@ -1,19 +1,18 @@
 """ZLaP (Stojnić et al., CVPR 2024): label propagation from class names over a graph of the unlabelled rows.
 
-Nodes are the classes and the rows. A row is linked to its nearest rows by their cosine and to its nearest classes by
-cos(v, t)^γ; W adds both directions, S = D^(−½) W D^(−½). The columns of (I − αS)⁻¹ at the class nodes are the scores
-of all nodes. A test row's score is the sum of those of its nearest rows and classes, times its similarity to them:
-the authors' inductive form. Their constants for CLIP: k = 5, γ = 5, α = 0.3. As in their program a row counts among
-its own k nearest and that link is then removed, which leaves k − 1.
+Nodes are the classes and the rows. A row is linked to its nearest rows with their cosine as weight and to its nearest
+classes with weight cos(v, t)^γ. W adds both directions, S = D^(−½) W D^(−½). The columns of (I − αS)⁻¹ at the class
+nodes are the scores of all nodes. In the authors' inductive form, used here, a test row's score is the sum of the
+scores of its nearest rows and classes, weighted by its similarity to them. Their constants for CLIP are k = 5, γ = 5,
+α = 0.3. As in their program, a row counts as one of its own k nearest rows, and that link is then removed.
 
-The inverse is summed as a series instead of by conjugate gradients: 30 terms, of which the last is below 1e-15.
+Deviation from the authors: the inverse is a sum of 30 terms of its series, the last below 1e-15, and is not computed by
+conjugate gradients. Choices for continual use: Links are within a task, so that the inverse has one block per task,
+which is final after the task. Test rows look for neighbours among the rows of all tasks so far, so these target rows
+and their scores are **kept** (no source row is). The classes are those seen so far.
 
-Where continual use forces a choice: links are within a task, so that the inverse has a block per task, which is final
-after it. A test row looks for neighbours among the rows of all tasks so far: these rows and their scores are **kept**
-(rows of the target; no source row). The classes are those seen so far.
-
-`zlap` has CLIP's rows and texts. `zlap-pseudo` has the vision model's rows: a row is linked to the classes by p̂ of
-its pseudo-label in place of cos^γ, and a test row to rows alone.
+`zlap` uses CLIP's rows and texts. `zlap-pseudo` uses the vision model's rows. Its links from rows to classes are p̂ of
+the pseudo-label instead of cos^γ, and test rows are linked only to rows.
 """
 
 from collections.abc import Iterator
@@ -39,23 +38,24 @@ def scores_of_tests(space: Space) -> Iterator[Matrix64]:
     """Yield the scores (n, C) of the test rows after each task."""
     text = space.text
     C = space.test_logits.shape[1]
-    index, cosine = np.zeros((len(space.test), 0), dtype=np.intp), np.zeros((len(space.test), 0))  # of test rows
-    of_rows, of_classes = np.zeros((0, C)), np.zeros((C, C))
+    # neighbours of the test rows, and the scores of all rows and classes so far
+    index, cosine = np.zeros((len(space.test), 0), dtype=np.intp), np.zeros((len(space.test), 0))
+    row_scores, class_scores = np.zeros((0, C)), np.zeros((C, C))
     for task in space.tasks:
         links = strongest(task.prior if text is None else similarity(task.rows, text[task.classes]))
         scores = propagated(task, links)
-        columns = np.zeros((len(task.rows), C))
-        columns[:, task.classes] = scores[len(task.classes) :]
-        of_classes[np.ix_(task.classes, task.classes)] = scores[: len(task.classes)]
-        near, similar = nearest(space.test, task.rows, NEIGHBOURS)
-        index, cosine = np.hstack([index, len(of_rows) + near]), np.hstack([cosine, similar])
+        new_scores = np.zeros((len(task.rows), C))
+        new_scores[:, task.classes] = scores[len(task.classes) :]
+        class_scores[np.ix_(task.classes, task.classes)] = scores[: len(task.classes)]
+        new_index, new_cosine = nearest(space.test, task.rows, NEIGHBOURS)
+        index, cosine = np.hstack([index, len(row_scores) + new_index]), np.hstack([cosine, new_cosine])
         best = np.argsort(-cosine, axis=1, kind="stable")[:, :NEIGHBOURS]
         index, cosine = np.take_along_axis(index, best, axis=1), np.take_along_axis(cosine, best, axis=1)
-        of_rows = np.vstack([of_rows, columns])
-        result = edges(index, np.maximum(cosine, 0), len(of_rows)) @ of_rows
+        row_scores = np.vstack([row_scores, new_scores])
+        result = edges(index, np.maximum(cosine, 0), len(row_scores)) @ row_scores
         K = task.classes_seen
         if text is not None:
-            result = result + (strongest(similarity(space.test, text[:K])) @ of_classes[:K])
+            result = result + strongest(similarity(space.test, text[:K])) @ class_scores[:K]
         yield np.asarray(result[:, :K])
 
 
@@ -74,13 +74,13 @@ def strongest(links: Matrix64) -> Matrix64:
 
 
 def propagated(task: UnlabelledTask, links: Matrix64) -> Matrix64:
-    """Return the scores (c + n, c) of the classes and the rows: the first c columns of (I − αS)⁻¹."""
+    """Return the scores (c + n, c) of the classes and the rows, the first c columns of (I − αS)⁻¹."""
     n, c = links.shape
-    index, cosine = task.neighbours  # k − 1
+    index, cosine = task.neighbours  # k − 1 per row
     among_rows = edges(index, np.maximum(cosine, 0), n)
     W = scipy.sparse.block_array([[None, links.T], [links, among_rows + among_rows.T]])
     degree = np.asarray(W.sum(axis=1)).ravel()
-    root = scipy.sparse.diags_array(1 / np.sqrt(np.where(degree > 0, degree, 1.0)))  # a node without links stays so
+    root = scipy.sparse.diags_array(1 / np.sqrt(np.where(degree > 0, degree, 1.0)))  # 1 for nodes without links
     S = scipy.sparse.csr_array(root @ W @ root)
     first = np.eye(c + n, c)
     scores = first
