@@ -7,7 +7,7 @@ teammate has neither images nor weights: the clone has what git gives, `weights/
 import pytest
 
 from pipeline.datasets.manifest_files import read_images
-from sharing_story import PULL, in_clone, without_encoders
+from sharing_story import PULL, cloned_files, hide_encoders
 from small_project import ROOT, features_of, read_csv, stages_run
 from suite_project import PER_CLASS, suite_project
 
@@ -80,11 +80,11 @@ def test_a_result_without_an_image_and_without_weights(suite, tmp_path):
     owner = suite_project(tmp_path / "owner", suite)
     extract_and_push(owner, tmp_path / "remote")
     mate = owner.clone(tmp_path / "mate")
-    own = {file for file in in_clone(mate) if not file.startswith("weights/digits")}
+    own = {file for file in cloned_files(mate) if not file.startswith("weights/digits")}
     assert own == {"data/README.md", "weights/README.md", "cache/README.md"}
     mate.change_params(rff={"sigma": 1e-2})
     result = next((f"evaluate@{problem}" for problem in mate.read_params()["problems"]), "source@photos")
-    ran = stages_run(mate.run(*PULL, result, **without_encoders(tmp_path)).stdout)
+    ran = stages_run(mate.run(*PULL, result, **hide_encoders(tmp_path)).stdout)
     assert result in ran
     assert not {stage for stage in ran if stage.split("@")[0] in ("code", *FEATURES)}, ran
     assert not (tmp_path / "an encoder was imported").exists()

@@ -12,7 +12,7 @@ from pipeline.datasets.manifest_files import read_images, read_labels
 from pipeline.datasets.task_files import read_tasks
 from pipeline.store.embedding_store import open_embeddings
 from shards import files_in
-from sharing_story import COMPUTED_ANEW, PULL, images_among, join, metrics, shared_folder
+from sharing_story import COMPUTED_ANEW, PULL, find_pngs, join, metrics, shared_folder
 from small_project import small_params, stages_of, stages_run
 
 pytestmark = pytest.mark.slow
@@ -44,7 +44,7 @@ def push(project, remote, command="dvc push"):
     project.run("dvc", "remote", "add", "--default", "away", str(remote))
     project.run("bash", "-c", command)
     project.run("dvc", "remote", "remove", "away")
-    assert images_among(remote) == []
+    assert find_pngs(remote) == []
     return files_in(remote)
 
 

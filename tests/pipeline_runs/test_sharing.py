@@ -14,7 +14,7 @@ from documented_commands import commands_of
 from pipeline.report.table import format_figure
 from servers.openssh import running_ssh
 from servers.seaweedfs import running_s3
-from sharing_story import PAGE, SharedRemote, images_among, join, metrics, share_and_hand_back, shared_folder
+from sharing_story import PAGE, SharedRemote, find_pngs, join, metrics, share_and_hand_back, shared_folder
 from small_project import stages_run
 
 pytestmark = pytest.mark.slow
@@ -26,7 +26,7 @@ def test_a_teammate_without_images_or_weights_gets_a_result(project_copy, tmp_pa
     (tmp_path / "remote").mkdir()
     owners_page = project_copy.results("report.html").read_bytes()
     mate = share_and_hand_back(project_copy, tmp_path, shared_folder(tmp_path / "remote"))
-    assert images_among(tmp_path / "remote") == []
+    assert find_pngs(tmp_path / "remote") == []
     assert "left-right" in mate.run("referee", "summary").stdout
     # each makes a report; the owner's, which has pictures, was never sent
     assert "No pictures" in mate.results("report.html").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sharing_story import PULL, give, in_clone, join, shared_folder, without_encoders
+from sharing_story import PULL, cloned_files, hide_encoders, join, publish, shared_folder
 from small_project import SmallProject, draw_domain, draw_image, stages_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -23,14 +23,14 @@ def team(run_project, tmp_path_factory):
     folder = tmp_path_factory.mktemp("team")
     remote = shared_folder(folder / "remote")
     ada = run_project
-    give(ada, remote)
+    publish(ada, remote)
     ada.run("git", "clone", "--quiet", "--bare", str(ada.folder), str(folder / "git"))
     ada.run("git", "remote", "add", "origin", str(folder / "git"))
     origin = SmallProject(folder / "git")
     ben, eva = (join(origin, folder / name, remote) for name in ("ben", "eva"))
-    assert not [name for name in in_clone(ben) if not name.endswith("README.md")]
+    assert not [name for name in cloned_files(ben) if not name.endswith("README.md")]
     shutil.copytree(ada.folder / "weights", eva.folder / "weights", dirs_exist_ok=True)
-    return SimpleNamespace(ada=ada, ben=ben, eva=eva, apart=without_encoders(folder))
+    return SimpleNamespace(ada=ada, ben=ben, eva=eva, apart=hide_encoders(folder))
 
 
 def without_images(team):
