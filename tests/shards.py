@@ -30,7 +30,7 @@ def write_parquet(
     rows_per_group: int = 100,
     **columns: Sequence[Any],
 ) -> Path:
-    """Write images and other columns as `datasets.Dataset.to_parquet` does; columns in ``names`` become class labels."""
+    """Write images and other columns as `datasets.Dataset.to_parquet` does; ``names`` makes columns class labels."""
     file.parent.mkdir(parents=True, exist_ok=True)
     cells = [None if data is None else {"bytes": data, "path": "1.png"} for data in images]
     image = pa.array(cells, pa.struct({"bytes": pa.binary(), "path": pa.string()}))

@@ -21,7 +21,7 @@ TABLE = {  # dataset: classes, tasks, problems
     "visda": (12, 4, 1),
     "domainnet": (345, 15, 2),
 }
-SPACES = {  # number of shared, source-only and target-only classes: https://github.com/szubing/uniood, scripts/run_clip*.sh
+SPACES = {  # classes shared, source-only, target-only: https://github.com/szubing/uniood, scripts/run_clip*.sh
     "office31": {"partial": (10, 21, 0), "open": (10, 0, 21), "universal": (10, 10, 11)},
     "officehome": {"partial": (25, 40, 0), "open": (15, 0, 50), "universal": (10, 5, 50)},
     "visda": {"partial": (6, 6, 0), "open": (6, 0, 6), "universal": (6, 3, 3)},

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationW
 
 @pytest.fixture(params=ARCHIVES, ids=lambda path: path.name)
 def project(request, tmp_path, monkeypatch):
-    """Change into an old project without images and weights, after a `git merge` that left a conflict in params.yaml."""
+    """Change into an old project without images and weights, after `git merge` left a conflict in params.yaml."""
     monkeypatch.chdir(tmp_path)
     with tarfile.open(request.param) as archive:
         archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.4
