@@ -49,7 +49,7 @@ def error_finding(key: str, error: Exception) -> Finding:
 
 
 def check_values(params: Params) -> None:
-    """Raise ParamsError if a method, preprocessing key or model does not exist: schemas alone cannot tell."""
+    """Raise ParamsError if a method, preprocessing key or model does not exist, which schemas cannot detect."""
     from pipeline.comparison.registry import compared_method  # imports scipy: half a second
 
     method_options(params.method.variant, params.method.options)

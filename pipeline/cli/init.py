@@ -75,11 +75,11 @@ def init(folder: Path, suite: str) -> Iterator[str]:
         for name in COPIED:
             copy_file(name, aside / name)
         use(suite, aside)
-        chosen = parse_suite(read_yaml(aside / SUITE_FILE))
-        if any(Path(model.origin).is_relative_to(WEIGHTS) for model in chosen.models.values()):
+        suite_settings = parse_suite(read_yaml(aside / SUITE_FILE))
+        if any(Path(model.origin).is_relative_to(WEIGHTS) for model in suite_settings.models.values()):
             copy_file(WEIGHTS, aside / WEIGHTS)
         write_graph(aside / "dvc.yaml")
-        readme = README.format(name=folder.resolve().name, suite=chosen.suite)
+        readme = README.format(name=folder.resolve().name, suite=suite_settings.suite)
         for file, text in (("README.md", readme), (".gitignore", IGNORED), (".dvc/config", CONFIG)):
             (aside / file).write_text(text, encoding="utf-8")
     yield f"{folder}: a project of the suite {suite}"

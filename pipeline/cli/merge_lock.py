@@ -46,18 +46,18 @@ def merge(base: Stages, ours: Stages, theirs: Stages) -> tuple[Stages, list[str]
         ancestor, left, right = base.get(name), ours.get(name), theirs.get(name)
         if ancestor not in (left, right) and left != right:
             conflicts.append(name)
-        elif (chosen := right if left == ancestor else left) is not None:
-            merged[name] = chosen
+        elif (entry := right if left == ancestor else left) is not None:
+            merged[name] = entry
     return merged, conflicts
 
 
 def read_conflict() -> tuple[Stages, Stages, Stages]:
     """Return the stages of the ancestor and of both sides from git's index."""
-    shown = [_git("show", f":{number}:dvc.lock", check=False) for number in (1, 2, 3)]
-    if any(side.returncode for side in shown[1:]):
+    sides = [_git("show", f":{number}:dvc.lock", check=False) for number in (1, 2, 3)]
+    if any(side.returncode for side in sides[1:]):
         parse_stages(LOCK.read_bytes() if LOCK.is_file() else b"", str(LOCK), resolve=RESTORE)
         raise InputError("dvc.lock: no conflict to resolve; merge a branch first")
-    return parse_sides(*((f"dvc.lock of {side}", git.stdout) for side, git in zip(SIDES, shown, strict=True)))
+    return parse_sides(*((f"dvc.lock of {side}", git.stdout) for side, git in zip(SIDES, sides, strict=True)))
 
 
 def parse_sides(*sides: tuple[str, bytes]) -> tuple[Stages, Stages, Stages]:

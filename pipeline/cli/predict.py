@@ -117,7 +117,7 @@ def predicted_images(
     by_branch = {"confidence": prediction.fused, "klda": prediction.klda, "clip": prediction.clip}
     probability = {name: p.round(DIGITS).tolist() for name, p in by_branch.items()}
     preferred = {name: by_branch[name].argmax(axis=1) for name in ("klda", "clip")}
-    predicted = []
+    predictions = []
     for i, image in enumerate(images):
         candidates = [{"class": classes[c], **{name: p[i][c] for name, p in probability.items()}} for c in order[i]]
         best = {key: candidates[0][key] for key in ("class", "confidence")}
@@ -126,16 +126,16 @@ def predicted_images(
         branches = {
             name: {"class": classes[c[i]], "probability": probability[name][i][c[i]]} for name, c in preferred.items()
         }
-        predicted.append({"image": image, **best, **branches, "top": candidates})
-    return predicted
+        predictions.append({"image": image, **best, **branches, "top": candidates})
+    return predictions
 
 
-def to_csv(predicted: Sequence[Mapping[str, Any]]) -> str:
+def to_csv(predictions: Sequence[Mapping[str, Any]]) -> str:
     """Return CSV with one line per image and rank; the prediction has rank 1, and `unknown` only a confidence."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("image", "rank", "class", "confidence", "klda", "clip"))
-    for image in predicted:
+    for image in predictions:
         answers = [tuple(candidate.values()) for candidate in image["top"]]
         if image["class"] != answers[0][0]:
             answers.insert(0, (UNKNOWN_CLASS, image["confidence"], "", ""))
@@ -143,10 +143,10 @@ def to_csv(predicted: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def to_text(predicted: Sequence[Mapping[str, Any]], headings: tuple[str, str]) -> str:
+def to_text(predictions: Sequence[Mapping[str, Any]], headings: tuple[str, str]) -> str:
     """Return a table with one line per image; ``headings`` name the columns of the two branches."""
     rows: list[Sequence[str]] = [("image", "class", "confidence", *headings, "next")]
-    for image in predicted:
+    for image in predictions:
         branches = (f"{image[b]['class']} {image[b]['probability']:.1%}" for b in ("klda", "clip"))
         others = ", ".join(f"{c['class']} {c['confidence']:.1%}" for c in image["top"][1:])
         rows.append((image["image"], image["class"], f"{image['confidence']:.1%}", *branches, others or "-"))
@@ -177,30 +177,30 @@ def predict(
     # before the backbones are loaded, so that an unreadable image is reported at once
     usable, skipped = usable_images(images, params, skip=unreadable == "skip")
 
-    def embedded(name: str, views: Sequence[str]) -> dict[str, Matrix]:
+    def embed(name: str, views: Sequence[str]) -> dict[str, Matrix]:
         store = open_embeddings(target.root / paths.embeddings(target.name, name))
         settings = embedding_settings(params, name)
         return embed_new_images(usable, views, settings, store=store, model=name)
 
-    views, *others = (embedded(name, model.views) for name in vision_models)
+    views, *others = (embed(name, model.views) for name in vision_models)
     if others:
         views = {
             v: side_by_side([views[v], *(rows[v] for rows in others)]).astype(target.vision.dtype(v))
             for v in model.views
         }
-    prediction = model.predict(views, embedded(language, ("original",))["original"])
+    prediction = model.predict(views, embed(language, ("original",))["original"])
     names = [str(image.path) for image in usable]
-    predicted = predicted_images(names, prediction, model.classes_seen, top)
+    predictions = predicted_images(names, prediction, model.classes_seen, top)
     if form == "csv":
-        text = to_csv(predicted)
+        text = to_csv(predictions)
     elif form == "json":
         reasons = {str(path): reason for path, reason in skipped.items()}
-        content = {"model": model_facts(model, params), "images": predicted, "unreadable": reasons}
+        content = {"model": model_facts(model, params), "images": predictions, "unreadable": reasons}
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     else:
         state = "" if choice["stream"] else f", after task {model.after_task} of {model.tasks}, seed {model.seed}"
         title = f"{model.problem.name}{state}: {counted(len(model.classes_seen), 'class')}"
-        table = to_text(predicted, (f"KLDA ({params.vision})", f"CLIP ({params.language})"))
+        table = to_text(predictions, (f"KLDA ({params.vision})", f"CLIP ({params.language})"))
         text = f"{title}\n\n{table}"
     if output is None:
         yield text.removesuffix("\n")

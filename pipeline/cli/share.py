@@ -55,16 +55,16 @@ def share(
     """Test a remote and, if it works, write it to DVC's configuration."""
     config = dvc_config()
     name = config["core"].get("remote") or "team"
-    configured = config["remote"].get(name, {}).get("url")
+    configured_url = config["remote"].get(name, {}).get("url")
     team: dict[str, Any] = {"endpointurl": endpoint_url, "region": region}
     private: dict[str, Any] = {"user": user, "keyfile": key_file and str(key_file.absolute())}
     if url:
         team["url"], url_user = split_user(url)
         private["user"] = user or url_user
-        if configured not in (None, team["url"]):
+        if configured_url not in (None, team["url"]):
             remedy = f"to replace it, first run `dvc remote remove {name}`"
-            raise ParamsError(f"the DVC remote {name!r} is {configured}; {remedy}")
-    address = team.get("url") or configured
+            raise ParamsError(f"the DVC remote {name!r} is {configured_url}; {remedy}")
+    address = team.get("url") or configured_url
     if address is None:
         raise ParamsError(f"there is no DVC remote {name!r}; name its URL: referee share URL")
     if save_keys:

@@ -73,12 +73,12 @@ def add(
     earlier = streams_of(suite).get(stream, {})
     if key in earlier or domain in suite.domains:
         raise ParamsError(f"{SUITE_FILE}: {key} or its domain {domain} already exists; choose another name with --step")
-    before = newest_step(suite, stream, after) if earlier else None
-    source = _source(suite, earlier[before].source if before else None, source)
-    model_domain = suite.steps[before].domain if before in suite.steps else source
+    previous = newest_step(suite, stream, after) if earlier else None
+    source = _source(suite, earlier[previous].source if previous else None, source)
+    template_domain = suite.steps[previous].domain if previous in suite.steps else source
     corrections = Path(f"corrections/{key}.csv")
     with edited_suite() as data:
-        dataset = _dataset(suite, source, before)
+        dataset = _dataset(suite, source, previous)
         dataset, classes = _write_classes(
             data, suite, dataset, source=source, domain=domain, classes=classes, new=new_classes or []
         )
@@ -87,13 +87,13 @@ def add(
             images=folder.as_posix(),
             labels="none",
             views=in_one_line(MethodOptions().views),
-            templates=in_one_line(suite.domains[model_domain].templates),
+            templates=in_one_line(suite.domains[template_domain].templates),
         )
         entry = {
             "source": source,
             "domain": domain,
             "classes": "all" if classes is None else classes,
-            "before": f"source/{source}" if before is None else f"streams/{before}",
+            "before": f"source/{source}" if previous is None else f"streams/{previous}",
             "corrections": corrections.as_posix(),
         }
         put(data, "steps", key, entry)
@@ -101,7 +101,7 @@ def add(
             raise InputError(f"{folder}: no images in this folder; add the step when some have arrived")
     if not corrections.exists():
         write_text(corrections, NO_CORRECTIONS)
-    yield f"{SUITE_FILE}: {key} after {before or f'the source {source}'}, images {folder}, no labels"
+    yield f"{SUITE_FILE}: {key} after {previous or f'the source {source}'}, images {folder}, no labels"
     table = paths.step_images(suite.suite, key)
     yield f"next: `dvc repro step@{key}`; then check {table} and write corrections to {corrections}"
 
@@ -143,15 +143,15 @@ def _write_classes(
     return domain, known if classes is None else [*classes, *new]
 
 
-def _dataset(suite: Suite, source: str, before: str | None) -> str:
+def _dataset(suite: Suite, source: str, previous: str | None) -> str:
     """Return the dataset whose classes a step may have: that of the previous step or of the source."""
-    if before in suite.steps:
-        return suite.domains[suite.steps[before].domain].dataset
+    if previous in suite.steps:
+        return suite.domains[suite.steps[previous].domain].dataset
     first = suite.domains[source].dataset
-    if before is None:
+    if previous is None:
         return first
     # a past step: suite.yaml no longer has its domain
-    classes = set(read_stream_classes(paths.stream_state(before)))
+    classes = set(read_stream_classes(paths.stream_state(previous)))
     return next((key for key, dataset in suite.datasets.items() if classes <= {*dataset.class_names}), first)
 
 
@@ -175,22 +175,22 @@ def forget(step: str) -> Iterator[str]:
             f"{state}: no such state; run dvc repro step@{step} before its images are forgotten, "
             f"or, if the step shall never run, delete its entries under `steps` and `domains` of {SUITE_FILE}"
         )
-    used = {*suite.sources, *(d for p in suite.problems.values() for d in (p.source, p.target))}
-    used |= {other.domain for key, other in suite.steps.items() if key != step}
+    used_domains = {*suite.sources, *(d for p in suite.problems.values() for d in (p.source, p.target))}
+    used_domains |= {other.domain for key, other in suite.steps.items() if key != step}
     original = SUITE_FILE.read_bytes()
     with edited_suite() as data:
         del data["steps"][step]
         put(data, "past", step, {"source": entry.source, "before": entry.before})
-        if entry.domain not in used:
+        if entry.domain not in used_domains:
             del data["domains"][entry.domain]
     command = [sys.executable, "-m", "dvc", "commit", "--quiet", "--force", f"past@{step}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    if done.returncode:
+    result = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if result.returncode:
         with write_aside(SUITE_FILE) as aside:
             aside.write_bytes(original)
-        raise RefereeError(f"dvc commit past@{step}: {' '.join(done.stderr.split())}; {SUITE_FILE} is unchanged")
+        raise RefereeError(f"dvc commit past@{step}: {' '.join(result.stderr.split())}; {SUITE_FILE} is unchanged")
     note = ""
-    if entry.domain not in used:
+    if entry.domain not in used_domains:
         paths.order(entry.domain).unlink(missing_ok=True)
         note = f"; no stage uses its domain {entry.domain} any more, so you may delete its images"
     yield f"{SUITE_FILE}: {step} moved to `past`, its state {state} is kept{note}"

@@ -106,11 +106,11 @@ def tables(params: Params) -> str:
     evaluated = problems and all(paths.evaluation(suite, name).is_file() for name in problems)
     # probes are absent after `dvc repro evaluate`, or if a teammate pulled only what changed
     probed = any(paths.probe(suite, domain).is_file() for domain in params.domains)
-    ran = [key for key in (*params.past, *params.steps) if paths.step_figures(suite, key).is_file()]
-    if not (probed or ran or compared or evaluated):
+    finished_steps = [key for key in (*params.past, *params.steps) if paths.step_figures(suite, key).is_file()]
+    if not (probed or finished_steps or compared or evaluated):
         raise InputError(f"results/{suite}: no results yet; run dvc repro, or dvc pull --allow-missing")
     texts = [feature_table(params)] if probed else []
-    texts += [stream_table(params, ran)] if ran else []
+    texts += [stream_table(params, finished_steps)] if finished_steps else []
     stale, current = list[str](), made_with(params.model_dump(mode="json"))
     if compared:
         measured = read_suite(suite, problems, params.domains)

@@ -30,10 +30,7 @@ SUITES = Path("suites")
 
 
 def use(suite: str, root: Path = Path(), *, force: bool = False) -> list[str]:
-    """Copy a suite, given by name or file, to suite.yaml; return lines for the user.
-
-    An edited suite.yaml is replaced only with ``force``.
-    """
+    """Copy a suite, named or a file, to suite.yaml (if edited, only with ``force``); return lines for the user."""
     file = root / SUITES / f"{suite}.yaml"
     if suite.endswith((".yaml", ".yml")) or "/" in suite:
         file = Path(suite)
@@ -43,7 +40,7 @@ def use(suite: str, root: Path = Path(), *, force: bool = False) -> list[str]:
         names = [path.stem for path in file.parent.glob("*.yaml")]
         raise ParamsError(f"{file.parent}: there is no suite {suite!r}{did_you_mean(suite, names)}")
     content = choose_folders(file, lambda folder: (root / folder).exists())
-    chosen = parse_suite(commented_yaml.load(content.decode()), file)
+    new_suite = parse_suite(commented_yaml.load(content.decode()), file)
     target = root / SUITE_FILE
     if not force and is_edited(target, root / SUITES):
         copy = root / SUITES / "mine.yaml"
@@ -55,10 +52,10 @@ def use(suite: str, root: Path = Path(), *, force: bool = False) -> list[str]:
         )
     with write_aside(target) as aside:
         aside.write_bytes(content)
-    contents = f"{counted(len(chosen.domains), 'domain')}, {counted(len(chosen.problems), 'problem')}"
+    contents = f"{counted(len(new_suite.domains), 'domain')}, {counted(len(new_suite.problems), 'problem')}"
     return [
-        f"{target}: suite {chosen.suite}, {contents}, models {', '.join(chosen.models)}",
-        *differing_settings(chosen, root / PARAMS_FILE),
+        f"{target}: suite {new_suite.suite}, {contents}, models {', '.join(new_suite.models)}",
+        *differing_settings(new_suite, root / PARAMS_FILE),
         "next: `referee doctor` shows what is missing on disk, `dvc repro` runs the suite",
     ]
 

@@ -54,8 +54,8 @@ def test_dvc_and_summary_show_results_with_their_parameters(project_copy, monkey
     before = project.results("metrics.json").read_text()
     project.run("dvc", "exp", "run", "--name", "whole", "-S", "rff.sigma=5.0", "evaluate")
     project.run("dvc", "exp", "run", "--name", "part", "-S", "rff.sigma=9.0", "source")
-    shown = json.loads(project.run("dvc", "exp", "show", "--json").stdout)
-    states = [state for base in shown for group in base["experiments"] or [] for state in group["revs"]]
+    experiments_by_base = json.loads(project.run("dvc", "exp", "show", "--json").stdout)
+    states = [state for base in experiments_by_base for group in base["experiments"] or [] for state in group["revs"]]
     experiments = {state["name"]: state["data"] for state in states}
     (metrics, rff), (part_metrics, part_rff) = (
         (data["metrics"]["results/toy/metrics.json"]["data"], data["params"]["params.yaml"]["data"]["rff"])
