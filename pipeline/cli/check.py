@@ -49,7 +49,7 @@ def error_finding(key: str, error: Exception) -> Finding:
 
 
 def check_values(params: Params) -> None:
-    """Raise ParamsError if a method, preprocessing key or model does not exist, which schemas cannot detect."""
+    """Raise ParamsError if a method, preprocessing key or model is unknown, which the schemas do not check."""
     from pipeline.comparison.registry import compared_method  # imports scipy: half a second
 
     method_options(params.method.variant, params.method.options)
@@ -130,7 +130,7 @@ def check_images(params: Params, *, counts: bool = False) -> Iterator[Finding]:
             if unmatched := sorted(set(classes_by_domain[first]) ^ set(classes_by_domain[other])):
                 yield Finding(
                     MISSING,
-                    f"datasets.{dataset}: only one of {first} and {other} has the classes {listed(unmatched)}",
+                    f"datasets.{dataset}: classes not in both {first} and {other}: {listed(unmatched)}",
                     f"give class folders the same names, or list all classes in datasets.{dataset}.class_names",
                 )
 
