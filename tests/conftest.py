@@ -1,4 +1,4 @@
-"""Order of the test files, and copies of the small project that is run once for all of them."""
+"""Sort the test files and provide projects to test in."""
 
 import shutil
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from small_project import ROOT, SmallProject, make_once, small_params
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort files with slow tests to the front: the last ones to finish are then short."""
+    """Run files with slow tests first, so that no worker starts a long one at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 
@@ -33,13 +33,13 @@ def project_copy(finished: Path, tmp_path: Path) -> SmallProject:
 
 @pytest.fixture(scope="session")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of the shipped default in small, run by DVC; read it, do not change it."""
+    """Return the folder of a small version of the shipped digits project, run and committed. Do not change it."""
     return make_once(tmp_path_factory.getbasetemp(), "digits", digits_project.make)
 
 
 @pytest.fixture
 def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Be in a folder that has the shipped parameters and suites and nothing else."""
+    """Change into a folder that contains only the shipped parameters and suites."""
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "suites", "suites")
     for name in ("params.yaml", "suite.yaml"):
@@ -49,7 +49,7 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def params_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmallProject:
-    """Be in a folder that has the parameters of the small project and nothing else."""
+    """Change into a folder that contains only the parameters of the small project."""
     monkeypatch.chdir(tmp_path)
     project = SmallProject(tmp_path)
     project.write_params(small_params())
@@ -58,7 +58,7 @@ def params_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmallProjec
 
 @pytest.fixture
 def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Return a function that runs a command, which must refuse: status 2 and one line, which it returns."""
+    """Return a function that runs a command, checks that it fails with one line and status 2, and returns the line."""
 
     def run(main: Callable[[list[str]], int], *arguments: str) -> str:
         capsys.readouterr()

@@ -1,4 +1,4 @@
-"""The shipped default in small: real MNIST and UCI digits, the shipped weights, one problem, all of it run once."""
+"""A small version of the shipped digits project: real digits and weights, but few images and one problem."""
 
 import shutil
 from pathlib import Path
@@ -11,7 +11,7 @@ DOMAINS = ("mnist", "uci")
 
 
 def make(folder: Path) -> SmallProject:
-    """Lay out the project: the repository's own files, params.yaml cut down, weights linked; run it."""
+    """Create the project from the repository's files with reduced parameters and linked weights, and run it."""
     project = SmallProject(folder)
     folder.mkdir(parents=True)
     for name in ("params.yaml", "suite.yaml"):
@@ -26,12 +26,12 @@ def make(folder: Path) -> SmallProject:
     for settings in params["generated"].values():
         settings["per_class"] = PER_CLASS
     params["data"] |= {"seeds": [0, 1], "test_fraction": 0.25}
-    params["rff"]["D"] = 20  # so few that the model errs, as models do
+    params["rff"]["D"] = 20  # small enough that the model makes errors
     params["compare"]["methods"] = ["clip_zero_shot", "source_only", "no_clip", "calibrated"]
     params["sensitivity"] = {"D": [20, 60], "sigma": [1e-5, 1e-4]}
     params["select"] = {"sigma": [1e-5, 1e-4]}
     project.write_params(params)
-    shutil.copy(folder / "suite.yaml", folder / "suites/digits.yaml")  # a copy, as `referee use` makes it
+    shutil.copy(folder / "suite.yaml", folder / "suites/digits.yaml")  # as if chosen by `referee use`
     project.add_graph()
     with (folder / ".gitignore").open("a") as file:
         file.write("/weights\n")

@@ -1,4 +1,4 @@
-"""Real photographs and weights to measure on; they stay out of the repository (the photos carry no licence)."""
+"""Locate real photos and weights, which are not in the repository because the photos have no licence."""
 
 from pathlib import Path
 

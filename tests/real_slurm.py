@@ -1,4 +1,4 @@
-"""A real Slurm on this machine for tests: munged, slurmctld and slurmd of one node with four slots called GPUs."""
+"""Run a real Slurm on this machine: munged, slurmctld and slurmd, with one node that has four pretended GPUs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONF = """
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={port}
-SlurmdPort={other}
+SlurmdPort={slurmd_port}
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.sock
 CredType=cred/munge
@@ -44,8 +44,8 @@ PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
-def why_not() -> str | None:
-    """Say why no Slurm can be started here."""
+def find_obstacle() -> str | None:
+    """Return why Slurm cannot be started on this machine, or None if it can."""
     if os.geteuid() != 0:
         return "Slurm's daemons need root"
     os.environ["PATH"] += f"{os.pathsep}/usr/sbin"
@@ -53,11 +53,11 @@ def why_not() -> str | None:
     return f"not installed: {', '.join(absent)} (Debian: slurm-wlm, munge)" if absent else None
 
 
-needs_slurm = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+needs_slurm = pytest.mark.skipif(find_obstacle() is not None, reason=str(find_obstacle()))
 
 
 class RealSlurm:
-    """A context manager; ``environment`` is what makes Slurm's commands talk to it."""
+    """A context manager that runs Slurm; commands started with ``environment`` use it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -70,17 +70,17 @@ class RealSlurm:
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(1024))
         key.chmod(0o400)
-        port, other = free_ports(2)
+        port, slurmd_port = free_ports(2)
         host = socket.gethostname().partition(".")[0]
-        text = CONF.format(port=port, other=other, host=host, folder=self.folder)
+        text = CONF.format(port=port, slurmd_port=slurmd_port, host=host, folder=self.folder)
         (self.folder / "slurm.conf").write_text(text)
         for number in range(4):
-            device = os.makedev(1, 3 + 2 * (number % 2))  # null, zero: any device
+            device = os.makedev(1, 3 + 2 * (number % 2))  # null and zero: any device will do
             os.mknod(self.folder / f"gpu{number}", 0o20600, device)
         (self.folder / "gres.conf").write_text(f"Name=gpu File={self.folder}/gpu[0-3]\n")
-        at = {name: f"--{name}-file={self.folder}/munge.{name}" for name in ("pid", "log", "seed")}
+        files = [f"--{name}-file={self.folder}/munge.{name}" for name in ("pid", "log", "seed")]
         self._start("munged", "--foreground", "--force", f"--key-file={key}",
-                    f"--socket={self.folder}/munge.sock", *at.values())  # fmt: skip
+                    f"--socket={self.folder}/munge.sock", *files)  # fmt: skip
         wait_until((self.folder / "munge.sock").exists, "munged")
         self._start("slurmctld", "-D")
         self._start("slurmd", "-D")

@@ -1,10 +1,10 @@
-"""Which stages a change runs, in one process and a second instead of a minute: DVC's graph, played where it costs.
+"""Simulate `dvc repro` in this process, to find the stages that a change runs in a second instead of a minute.
 
-`Graph` asks DVC for the stages of a project, with their dependencies and parameters resolved, and follows the rule of
-`dvc repro --allow-missing`: a stage runs if something that it depends on is there and differs from what it was. The
-stages down to the features run for real, since whether their outputs change is the question. Those below are played:
-they write a digest of what they read, code apart, so that their outputs change exactly when their inputs do; bases are
-left as they are if only `method` changes, as `source` would write them again.
+`Graph` reads the stages of a project from DVC, with their dependencies and parameters resolved, and follows the rule
+of `dvc repro --allow-missing`: a stage runs if a dependency exists and has changed. Stages up to the features really
+run, because their outputs may or may not change. Later stages are simulated: they write a digest of their inputs
+except code, so that outputs change exactly when inputs do. Bases stay the same if only `method` changes, because
+`source` would write the same bases again.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ State = dict[str, dict[str, str | None]]  # stage -> dependency or parameters ->
 
 
 class Graph:
-    """The stages of a project as DVC resolves them now."""
+    """The stages of a project as resolved by DVC."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -36,7 +36,7 @@ class Graph:
             self.stages: list[Any] = plan_repro(repo.index.graph)
 
     def files(self) -> dict[str, tuple[list[str], list[str]]]:
-        """Return the paths that every stage reads and writes, by its arguments: ``"embed left vit"``."""
+        """Return the paths read and written by each stage, keyed by its arguments, such as ``"embed left vit"``."""
         return {
             " ".join(stage.cmd.split()[3:]): (self._paths(stage.deps), self._paths(stage.outs)) for stage in self.stages
         }
@@ -46,7 +46,7 @@ class Graph:
         return [str(file.relative_to(self.folder)) for file in files]
 
     def state(self) -> State:
-        """Return what every stage depends on, now."""
+        """Return the current digests of each stage's dependencies and parameters."""
         return {stage.name: self._read(stage) for stage in self.stages}
 
     def _read(self, stage: Any) -> dict[str, str | None]:
@@ -55,16 +55,16 @@ class Graph:
         return values | {path: tree_digest(self.folder / path) for path in self._paths(stage.deps)}
 
     def repro(self, before: State) -> set[str]:
-        """Run what differs from ``before``; return the stages that ran. One that failed ends it: "STAGE failed"."""
+        """Run the stages that differ from ``before``; return those that ran, up to the first "STAGE failed"."""
         ran: set[str] = set()
-        # the code that counts is the project's, not the one that runs
+        # fingerprint the code of the project, not the running package
         with contextlib.chdir(self.folder), patch.object(code_fingerprints, "SOURCE", self.folder):
             for stage in self.stages:
                 read, known = self._read(stage), before.get(stage.name)
-                if known is not None and all(now is None or now == known.get(name) for name, now in read.items()):
+                if known is not None and all(value in (None, known.get(name)) for name, value in read.items()):
                     continue
                 if stage.name.split("@")[0] not in REAL:
-                    self._play(stage, read, read.items() - (known or {}).items())
+                    self._simulate(stage, read, read.items() - (known or {}).items())
                 else:
                     code_fingerprints._files_used.cache_clear()
                     if main(shlex.split(stage.cmd)[3:]):
@@ -72,14 +72,14 @@ class Graph:
                 ran.add(stage.name)
         return ran
 
-    def _play(self, stage: Any, read: dict[str, str | None], changed: set[tuple[str, str | None]]) -> None:
-        """Write outputs that tell the inputs of a stage."""
+    def _simulate(self, stage: Any, read: dict[str, str | None], changed: set[tuple[str, str | None]]) -> None:
+        """Write a digest of a stage's inputs as each of its outputs."""
         only_method = {name for name, _ in changed} == {"params.yaml: method"}
-        kept = {name: text for name, text in read.items() if not name.startswith("cache/code")}
+        inputs = {name: text for name, text in read.items() if not name.startswith("cache/code")}
         for path in map(Path, self._paths(stage.outs)):
             if only_method and path.parent.name == "bases":
                 continue
-            file = path / "played" if path.suffix in ("", ".zarr") else path
+            file = path / "simulated" if path.suffix in ("", ".zarr") else path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.unlink(missing_ok=True)  # may be a link into DVC's cache
-            file.write_text(hashlib.md5(repr(kept).encode()).hexdigest())
+            file.write_text(hashlib.md5(repr(inputs).encode()).hexdigest())

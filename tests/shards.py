@@ -1,4 +1,4 @@
-"""Images put into shards for tests: tar files, and Parquet files with the description that Hugging Face writes."""
+"""Write images to tar files and to Parquet files with the metadata of Hugging Face's datasets."""
 
 import io
 import json
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 
 def write_tar(file: Path, members: Mapping[str, bytes]) -> Path:
-    """Write a tar file, in the order given."""
+    """Write members to a tar file, in their order."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(file, "w") as tar:
         for name, data in members.items():
@@ -37,12 +37,12 @@ def write_parquet(
     table = pa.table({"image": image, **columns})
     features: dict[str, Any] = {"image": {"_type": "Image"}}
     features |= {name: {"names": list(n), "_type": "ClassLabel"} for name, n in names.items()}
-    described = {"huggingface": json.dumps({"info": {"features": features}})}
-    pq.write_table(table.replace_schema_metadata(described), file, row_group_size=rows_per_group)
+    metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+    pq.write_table(table.replace_schema_metadata(metadata), file, row_group_size=rows_per_group)
     return file
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
-    """Return the content of all files of a folder, by their path in it, sorted."""
+    """Return the content of all files in a folder, keyed and sorted by relative path."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}

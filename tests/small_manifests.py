@@ -1,4 +1,4 @@
-"""Small manifests for tests: images that are never on disk."""
+"""Create small manifests of images that do not exist on disk."""
 
 import hashlib
 from pathlib import Path
@@ -30,13 +30,13 @@ def facts(path):
 
 
 def images(**classes):
-    """Return images data/d/CLASS/FILE of the files given by class."""
-    found = [
+    """Return images data/d/CLASS/FILE, given the files of each class."""
+    labelled = [
         LabelledImage(Path(f"data/d/{name}/{file}"), name)
         for name, files in sorted(classes.items())
         for file in sorted(files)
     ]
-    return FoundImages(found, {})
+    return FoundImages(labelled, {})
 
 
 TWO_CLASSES = images(a=[f"a{i}.png" for i in range(10)], b=[f"b{i}.png" for i in range(5)])
@@ -48,7 +48,7 @@ def build_manifest(found=TWO_CLASSES, **changes):
 
 
 def arranged(manifest, **changes):
-    """Return classes and tasks of a manifest."""
+    """Return the classes and tasks of a manifest."""
     settings = {"classes_per_task": 1, "seeds": (0, 7), "test_fraction": 0.1} | changes
     order = order_of_arrival(manifest.class_names, classes_per_task=settings.pop("classes_per_task"))
     contents = [image.sha256 for image in manifest.images]
@@ -56,7 +56,7 @@ def arranged(manifest, **changes):
 
 
 def write_all(folder, found=TWO_CLASSES, *, private=False, arrangement=(), **changes):
-    """Write all files of a manifest, as `manifest` and `tasks` do; return it with its classes and tasks."""
+    """Write all files of the stages `manifest` and `tasks`; return the manifest, its classes and its tasks."""
     manifest = build_manifest(found, **changes)
     classes, tasks = arranged(manifest, **dict(arrangement))
     write_manifest(manifest, folder, private=private)

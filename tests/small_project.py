@@ -1,6 +1,6 @@
-"""A small project in a temporary folder: the real dvc.yaml and package, tiny images, tiny random weights.
+"""Create a small project in a temporary folder: the real dvc.yaml and package, tiny images, tiny random weights.
 
-Everything that runs in it is the real thing (DVC, the stages, timm, open_clip); only sizes are small.
+DVC, the stages, timm and open_clip are real; only sizes are small.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def draw_image(path: Path, seed: int, size: tuple[int, int] = (20, 17)) -> None:
 
 
 def draw_domain(folder: Path, classes: tuple[str, ...], per_class: int, seed: int) -> None:
-    """Write `folder/class/number.png`."""
+    """Write ``per_class`` images per class as CLASS/NUMBER.png."""
     for c, name in enumerate(classes):
         for i in range(per_class):
             draw_image(folder / name / f"{i}.png", seed * 100_000 + c * 1000 + i)
 
 
 def write_tiny_weights(folder: Path) -> None:
-    """Write random weights of a tiny timm ViT and a tiny open_clip model, in the layout of the hubs."""
+    """Write random weights of a tiny timm ViT and a tiny open_clip model, laid out like downloads from the hub."""
     import torch
     from safetensors.torch import save_file
 
@@ -74,7 +74,7 @@ def write_tiny_weights(folder: Path) -> None:
 
 
 def small_params() -> dict[str, Any]:
-    """Return the params of two domains of four classes in two tasks."""
+    """Return the parameters of a project with two domains and one problem."""
     domain = {"dataset": "toy", "views": ["original", "zeros", "rand"], "templates": ["a photo of a {}"]}
     return {
         "suite": "toy",
@@ -109,7 +109,7 @@ PROBLEM = "left-right"
 
 
 def stages_of(params: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Return the arguments of every stage that dvc.yaml runs, in its order: each then finds its inputs."""
+    """Return the arguments of all stages in the order of dvc.yaml, in which each finds its inputs."""
     graph = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"].values()
     names = dict.fromkeys(stage.get("do", stage)["cmd"].split()[3] for stage in graph)
     return [(name, *keys) for name in names for keys in itertools.product(*_keys(params, find_stage(name).per))]
@@ -121,19 +121,19 @@ def _keys(params: Mapping[str, Any], sections: Iterable[str]) -> Iterator[list[s
 
 
 def features_of(*domains: str, models: Iterable[str] = ("vit", "clip")) -> list[tuple[str, ...]]:
-    """Return the stages that make the features of domains, likewise: those that follow a version."""
+    """Return the stages that compute the features of domains, in the same order."""
     stages = stages_of({"domains": domains, "models": list(models)})
     return [stage for stage in stages if find_stage(stage[0]).version is not None]
 
 
 class SmallProject:
-    """A folder in which stages, `referee` and `dvc` run as a user would run them."""
+    """A folder in which to run stages, `referee` and `dvc` as a user does."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def create(self, *, per_class: int = 6, dvc: bool = False) -> SmallProject:
-        """Lay out images, weights and params; with ``dvc``, also the graph, the package and the repositories."""
+        """Write images, weights and parameters; with ``dvc``, also the graph, the package and both repositories."""
         write_tiny_weights(self.folder / "weights")
         for seed, name in enumerate(("left", "right")):
             draw_domain(self.folder / "data" / name, ("ant", "bee", "cat", "dog"), per_class, seed)
@@ -143,7 +143,7 @@ class SmallProject:
         return self
 
     def add_graph(self) -> None:
-        """Copy dvc.yaml and the package, and make the two repositories, with the folders that git gives to a clone."""
+        """Copy dvc.yaml, the package and the tracked README files, and create the git and DVC repositories."""
         for name in ("dvc.yaml", ".dvcignore", ".gitignore"):
             shutil.copy(ROOT / name, self.folder)
         for name in ("data", "weights", "cache"):
@@ -158,13 +158,13 @@ class SmallProject:
         self.run("dvc", "config", "plots.html_template", "plots/page.html")
 
     def git_init(self) -> None:
-        """Make a git repository, of somebody who has a name."""
+        """Create a git repository with a user name."""
         self.run("git", "init", "--quiet")
         self.run("git", "config", "user.email", "owner@example.invalid")
         self.run("git", "config", "user.name", "Owner")
 
     def clone(self, folder: Path) -> SmallProject:
-        """Return a clone by git, of somebody who has a name."""
+        """Return a git clone with a user name."""
         self.run("git", "clone", "--quiet", str(self.folder), str(folder))
         clone = SmallProject(folder)
         clone.git_init()
@@ -176,67 +176,66 @@ class SmallProject:
         self.run("git", "commit", "--quiet", "-m", message)
 
     def write_params(self, params: dict[str, Any]) -> None:
-        """Write params.yaml and suite.yaml, each its own sections."""
+        """Write each section to params.yaml or suite.yaml."""
         suite = {key: value for key, value in params.items() if key in SUITE_SECTIONS}
-        own = {key: value for key, value in params.items() if key not in SUITE_SECTIONS}
-        for name, content in (("suite.yaml", suite), ("params.yaml", own)):
+        settings = {key: value for key, value in params.items() if key not in SUITE_SECTIONS}
+        for name, content in (("suite.yaml", suite), ("params.yaml", settings)):
             with (self.folder / name).open("w") as file:
                 YAML().dump(content, file)
 
     def read_params(self) -> dict[str, Any]:
-        """Read both files as plain Python."""
+        """Read the sections of params.yaml and suite.yaml."""
         yaml = YAML(typ="safe", pure=True)
         files = ("suite.yaml", "params.yaml")
         return {k: v for name in files for k, v in yaml.load((self.folder / name).read_text()).items()}
 
     def results(self, *parts: str) -> Path:
-        """Return a path below the folder of the suite's results."""
+        """Return a path in the suite's folder of results."""
         return self.folder.joinpath("results", self.read_params()["suite"], *parts)
 
     def change_params(self, **sections: Any) -> None:
-        """Update keys inside sections of params.yaml or suite.yaml; replace those that have no keys."""
+        """Update sections of params.yaml or suite.yaml; replace those that are not mappings."""
         params = self.read_params()
         for section, value in sections.items():
             params[section] = {**params[section], **value} if isinstance(value, dict) else value
         self.write_params(params)
 
-    def environment(self, **more: str) -> dict[str, str]:
-        """Return the environment of a user who activated .venv, apart from any repository around."""
-        bin_folder = str(Path(sys.executable).parent)
-        kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
-        return {**kept, "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}", "DVC_NO_ANALYTICS": "1", **more}
+    def environment(self, **variables: str) -> dict[str, str]:
+        """Return the environment of a user who activated .venv, without git's variables."""
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        inherited = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+        return {**inherited, "PATH": path, "DVC_NO_ANALYTICS": "1", **variables}
 
-    def run(self, *command: str, ok: bool = True, **more: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in the folder; it must succeed unless ``ok`` is False."""
-        done = subprocess.run(
-            command, cwd=self.folder, env=self.environment(**more), capture_output=True, text=True, check=False
-        )
+    def run(self, *command: str, ok: bool = True, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in the folder; check that it succeeds unless ``ok`` is False."""
+        environment = self.environment(**variables)
+        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
         if ok:
             assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
         return done
 
-    def start(self, *command: str, **more: str) -> subprocess.Popen[str]:
-        """Start a command as the head of its own group of processes."""
+    def start(self, *command: str, **variables: str) -> subprocess.Popen[str]:
+        """Start a command in a new process group."""
         return subprocess.Popen(
             command,
             cwd=self.folder,
-            env=self.environment(**more),
+            env=self.environment(**variables),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
         )
 
-    def stage(self, name: str, *args: str, ok: bool = True, **more: str) -> subprocess.CompletedProcess[str]:
-        """Run one stage's command line."""
-        return self.run(*STAGE, name, *args, ok=ok, **more)
+    def stage(self, name: str, *args: str, ok: bool = True, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run the command line of a stage."""
+        return self.run(*STAGE, name, *args, ok=ok, **variables)
 
-    def refusal(self, name: str, *args: str, **more: str) -> str:
-        """Run one stage, which must refuse; return its one line."""
-        return refusal(self.stage(name, *args, ok=False, **more))
+    def refusal(self, name: str, *args: str, **variables: str) -> str:
+        """Run a stage that must fail; return its error line."""
+        return refusal(self.stage(name, *args, ok=False, **variables))
 
     def run_here(self, *stages: tuple[str, ...]) -> None:
-        """Run stages in this process, which imports torch once for all of them; each must succeed."""
+        """Run stages in this process, which imports torch only once; check that each succeeds."""
         from pipeline.stage import main
 
         with contextlib.chdir(self.folder):
@@ -244,16 +243,16 @@ class SmallProject:
                 assert main(arguments) == 0, arguments
 
     def commit_stages(self) -> None:
-        """Tell DVC that the outputs on disk are those of the stages, as if `dvc repro` had run them all."""
+        """Record the outputs on disk in dvc.lock, as if `dvc repro` had run all stages."""
         self.run("dvc", "commit", "--quiet", "--force")
 
-    def repro(self, *args: str, **more: str) -> set[str]:
+    def repro(self, *args: str, **variables: str) -> set[str]:
         """Run `dvc repro` and return the names of the stages that ran."""
-        return stages_run(self.run("dvc", "repro", *args, **more).stdout)
+        return stages_run(self.run("dvc", "repro", *args, **variables).stdout)
 
 
 def refusal(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the one line of a command that refused: status 2 and nothing else to read."""
+    """Check that a command failed with status 2 and one line on stderr; return the line."""
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith("referee: error: ")
@@ -261,18 +260,18 @@ def refusal(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def stages_run(output: str) -> set[str]:
-    """Return the names of the stages that ran, by the output of `dvc repro`."""
+    """Parse the names of the stages that ran from the output of `dvc repro`."""
     return {line.split("'")[1] for line in output.splitlines() if line.startswith("Running stage '")}
 
 
 def read_csv(file: Path) -> list[dict[str, str]]:
-    """Return the rows of a CSV file by the names of their columns."""
+    """Read a CSV file as one dict per row."""
     with file.open(encoding="utf-8", newline="") as opened:
         return list(csv.DictReader(opened))
 
 
 def run_and_commit(folder: Path) -> None:
-    """Make the small project, run all its stages in one process, and commit them to DVC and git."""
+    """Create the small project, run all its stages in one process and commit them to DVC and git."""
     folder.mkdir()
     project = SmallProject(folder).create(dvc=True)
     project.run_here(*stages_of(small_params()))
@@ -281,7 +280,7 @@ def run_and_commit(folder: Path) -> None:
 
 
 def make_once(base: Path, name: str, make: Callable[[Path], object]) -> Path:
-    """Make a folder once, however many processes pytest has; return it, to be read or copied only."""
+    """Create a folder once for all processes of pytest; return its path. Read or copy it, do not change it."""
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     with (base / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -294,7 +293,7 @@ def make_once(base: Path, name: str, make: Callable[[Path], object]) -> Path:
 
 
 def tree_digest(path: Path) -> str | None:
-    """Return one digest of a file's bytes, or of the names and bytes of a folder's files; None of nothing."""
+    """Return a digest of a file, or of the names and contents of a folder's files, or None if the path is missing."""
     if not path.is_dir():
         return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
     files = sorted(file for file in path.rglob("*") if file.is_file())

@@ -1,4 +1,4 @@
-"""Streams in a small project: entries of suite.yaml, and stages that run in this process."""
+"""Helpers for tests of streams in a small project."""
 
 from pipeline import paths
 from pipeline.store.stream_state import read_stream_state
@@ -9,17 +9,17 @@ NAMES = {name: name for name in CLASSES}
 
 
 def run(project, *stages):
-    """Run stages in this process, in the project's folder; each must succeed."""
+    """Run stages, given as strings, in this process; check that each succeeds."""
     project.run_here(*(tuple(stage.split()) for stage in stages))
 
 
 def prepare(project, *domains):
-    """Make all that a step reads of domains."""
+    """Compute everything that a step reads from domains."""
     project.run_here(*(stage for stage in features_of(*domains) if stage[0] != "model"))
 
 
 def answers(project, step):
-    """Return the rows of a step's table by path, in its order."""
+    """Return the rows of a step's table, keyed by path."""
     return {row["path"]: row for row in read_csv(project.results("streams", f"{step}.csv"))}
 
 
@@ -33,12 +33,12 @@ def state(project, step):
     return read_stream_state(project.folder / paths.stream_state(step))
 
 
-def step_entry(before, domain, classes="all", **more):
+def step_entry(before, domain, classes="all", **settings):
     """Return an entry of `steps`."""
     entry = {"source": "left", "domain": domain, "classes": classes, "before": before}
-    return {**entry, "corrections": "corrections.csv", **more}
+    return {**entry, "corrections": "corrections.csv", **settings}
 
 
-def with_domain(params, name, **more):
+def with_domain(params, name, **settings):
     """Add a domain of the toy dataset to params."""
-    params["domains"][name] = {**params["domains"]["left"], "images": f"data/{name}", **more}
+    params["domains"][name] = {**params["domains"]["left"], "images": f"data/{name}", **settings}

@@ -1,4 +1,4 @@
-"""The scripts of cluster/: what they start, what a command sees there, and that all of it ends."""
+"""The scripts of cluster/ start workers, run a command with them and stop everything at the end."""
 
 import shutil
 import subprocess
@@ -43,18 +43,18 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_one_worker_per_gpu_and_the_command_s_own_status():
+def test_local_script_starts_one_worker_per_gpu_and_returns_the_command_s_status():
     done = run(*script("on_this_machine", "--gpus", "0,3", "--", sys.executable, "-c", PROBE))
     assert done.returncode == 7, done.stderr
     answers = eval(done.stdout)
     assert [gpu for gpu, _ in answers] == ["0", "3"]
     for _, pid in answers:
-        assert not Path(f"/proc/{pid}").exists(), "a worker lives on"
+        assert not Path(f"/proc/{pid}").exists(), "a worker is still running"
     logs = {file.name for file in Path(".referee/cluster").iterdir()}
     assert logs == {"scheduler.log", "worker-0.log", "worker-1.log"}
 
 
-def test_without_a_gpu_the_script_asks_what_is_meant():
+def test_local_script_without_gpu_needs_gpus_option():
     done = run(*script("on_this_machine", "--", "true"))
     if "no GPU here" not in done.stderr:
         pytest.skip("this machine has a GPU")
@@ -68,9 +68,9 @@ def test_without_a_gpu_the_script_asks_what_is_meant():
         (("--gpus", "0", "--lifetime", "3h", "--directive=-w n1"), ("-w n1",), 12, "--lifetime 3h"),
     ],
 )
-def test_a_slurm_job_is_one_worker_with_one_gpu_or_all_its_cores(folder, arguments, directives, threads, end):
-    always = ("--jobs", "4", "--partition", "gpu", "--cores", "12", "--memory", "64GB", "--print-job")
-    done = run(*script("on_slurm", *always, *arguments))
+def test_slurm_job_is_one_worker_with_one_gpu_or_all_its_cores(folder, arguments, directives, threads, end):
+    options = ("--jobs", "4", "--partition", "gpu", "--cores", "12", "--memory", "64GB", "--print-job")
+    done = run(*script("on_slurm", *options, *arguments))
     assert done.returncode == 0, done.stderr
     parsed = run("bash", "-n", text=done.stdout)
     assert (parsed.returncode, parsed.stderr) == (0, "")
@@ -85,7 +85,7 @@ def test_a_slurm_job_is_one_worker_with_one_gpu_or_all_its_cores(folder, argumen
     assert worker.endswith(end)
 
 
-def test_a_lifetime_that_no_worker_understands_is_refused_before_anything_is_submitted():
+def test_invalid_lifetime_is_refused_before_a_job_is_submitted():
     done = run(*script("on_slurm", "--jobs", "1", "--lifetime", "11h50m", "--print-job"))
     assert done.returncode == 2
     assert "--lifetime 11h50m: one number and a unit, e.g. 710m or 12h" in done.stderr
@@ -93,11 +93,11 @@ def test_a_lifetime_that_no_worker_understands_is_refused_before_anything_is_sub
 
 @pytest.mark.long
 @needs_slurm
-def test_embed_as_slurm_jobs_of_which_one_is_cancelled_gives_the_bytes_of_one_process(folder):
+def test_embed_with_a_cancelled_slurm_job_gives_the_same_bytes_as_one_process(folder):
     project = SmallProject(folder).create(per_class=250)
     store = folder / "cache/embeddings/left/vit.zarr"
     project.run_here(("manifest", "left"), ("embed", "left", "vit"))
-    here = tree_digest(store)
+    expected = tree_digest(store)
     shutil.rmtree(store)
     shutil.rmtree(folder / ".referee")
     options = ("--jobs", "2", "--partition", "gpu", "--cores", "1", "--memory", "2GB")
@@ -110,5 +110,5 @@ def test_embed_as_slurm_jobs_of_which_one_is_cancelled_gives_the_bytes_of_one_pr
         assert process.returncode == 0, errors
         assert "1000 embedded now" in output
         wait_until(lambda: not slurm.run("squeue", "--noheader").strip(), "the jobs to be gone")
-    assert tree_digest(store) == here
+    assert tree_digest(store) == expected
     assert list((folder / ".referee" / "cluster").glob("dask-worker-*.err"))

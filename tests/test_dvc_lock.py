@@ -1,4 +1,4 @@
-"""A dvc.lock that cannot be read is one line with the remedy, whoever reads it, and stays as it is."""
+"""A damaged dvc.lock is reported in one line with the remedy, and is not changed."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def write(content):
     LOCK.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def test_stages_are_read_as_they_were_written_and_none_before_the_first_run():
+def test_written_stages_are_read_back_and_a_missing_file_has_none():
     assert read_stages() == {}
     assert read_stage("model@vit") == {}
     write_stages({"model@vit": ENTRY, "model@vit2": ENTRY | {"cmd": "false"}})
@@ -37,7 +37,7 @@ def test_stages_are_read_as_they_were_written_and_none_before_the_first_run():
 
 
 @pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN)
-def test_a_broken_file_is_refused(content, refused):
+def test_broken_file_is_refused(content, refused):
     write(content)
     with pytest.raises(InputError, match=r"dvc\.lock: .*git checkout"):
         read_stages()
@@ -47,19 +47,19 @@ def test_a_broken_file_is_refused(content, refused):
     assert LOCK.read_bytes() == before
 
 
-def test_a_conflict_is_refused_by_whoever_reads_one_stage_and_merge_lock_does_not_name_itself(refused):
+def test_conflict_is_refused_with_a_remedy_that_merge_lock_does_not_repeat(refused):
     write(CONFLICT)
     for read in (read_stages, lambda: read_stage("model@vit"), lambda: read_stage("model@clip")):
         with pytest.raises(InputError, match="referee merge-lock"):
             read()
     LOCK.with_name("base").write_text("")
-    for arguments in ((), ("base", "dvc.lock", "base")):  # git knows of no conflict; a side has one
+    for arguments in ((), ("base", "dvc.lock", "base")):  # without a conflict in git's index; with one in a side
         message = refused(main, "merge-lock", *arguments)
         assert "git checkout" in message
         assert "referee merge-lock" not in message
 
 
 @pytest.mark.parametrize("arguments", [("nope", "nope", "nope"), ("dvc.lock", "dvc.lock")])
-def test_merge_lock_wants_three_files(arguments, refused):
+def test_merge_lock_requires_three_files(arguments, refused):
     write_stages({"model@vit": ENTRY})
     assert "ancestor, ours, theirs" in refused(main, "merge-lock", *arguments)

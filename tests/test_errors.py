@@ -1,4 +1,4 @@
-"""What a command says when it cannot go on: one line and status 2 for what a user can mend, a traceback for a bug."""
+"""Commands report a user's error in one line with status 2, and keep the traceback of a bug."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ import pytest
 from pipeline.errors import InputError, exits_cleanly
 
 
-def ended(capsys, error):
+def run_and_fail(capsys, error):
     @exits_cleanly
     def main():
         raise error
@@ -31,14 +31,14 @@ def ended(capsys, error):
         (errno.ENAMETOOLONG, ("shorter name",)),
     ],
 )
-def test_what_a_user_can_mend_is_one_line_with_its_remedy(capsys, error, words):
+def test_user_error_is_one_line_with_the_remedy(capsys, error, words):
     if isinstance(error, int):
         error, words = OSError(error, os.strerror(error), "out/x.csv"), (*words, "out/x.csv")
-    line = ended(capsys, error)
+    line = run_and_fail(capsys, error)
     assert all(word in line for word in words)
 
 
-def test_a_bug_keeps_its_traceback():
+def test_bug_keeps_its_traceback():
     @exits_cleanly
     def main():
         raise KeyError("zeros")

@@ -1,4 +1,4 @@
-"""The scikit-learn classifier: scikit-learn's own checks, a naive oracle, and sums that add."""
+"""KernelLDAClassifier passes scikit-learn's checks, agrees with a naive oracle and can be fitted in batches."""
 
 import numpy as np
 import pytest
@@ -15,11 +15,11 @@ X, y = load_digits(return_X_y=True)
 
 
 @parametrize_with_checks([KernelLDAClassifier(D=100)])
-def test_it_is_a_scikit_learn_estimator(estimator, check):
+def test_estimator_passes_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_its_probabilities_are_those_of_the_equations():
+def test_probabilities_agree_with_the_oracle():
     rows, labels, weights = X[:60], y[:60], np.random.default_rng(0).uniform(0.1, 1, 60)
     model = KernelLDAClassifier(D=12, sigma=1.0, ridge=0.2).fit(rows, labels, sample_weight=weights)
     z = deviations(model.basis_, rows).astype(np.float64) + model.basis_.pivot
@@ -40,9 +40,9 @@ def test_batches_in_any_order_give_the_same_model():
     assert (parts.predict(X) == whole.predict(X)).all()
 
 
-def test_a_class_without_rows_is_not_predicted_and_one_that_was_not_named_is_refused():
-    early = y < 4
-    model = KernelLDAClassifier(D=50).partial_fit(X[early], y[early], classes=range(5))
+def test_class_without_rows_is_not_predicted_and_unknown_class_is_refused():
+    first = y < 4
+    model = KernelLDAClassifier(D=50).partial_fit(X[first], y[first], classes=range(5))
     assert model.predict_proba(X).shape == (len(X), 5)
     assert (model.predict_proba(X)[:, 4] == 0).all()
     with pytest.raises(ValueError, match=r"class 9 is not among `classes`"):

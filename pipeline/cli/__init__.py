@@ -1,1 +1,1 @@
-"""The command `referee`: what prepares the pipeline and looks at it; `dvc repro` runs it."""
+"""The command `referee`: prepare a project, inspect its results and use the adapted model. `dvc repro` runs it."""

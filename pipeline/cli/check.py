@@ -1,9 +1,9 @@
 """Validate params.yaml and suite.yaml before anything runs.
 
-Both files are read, and the models, weights and images that they name are
-looked for. Every mistake is one line with its key and the remedy, and status 2.
-`make repro` runs this first, because DVC itself does not say what to do about
-a missing folder.
+Reads both files and looks for the models, weights and images that they name.
+Each error is one line with the key and how to fix it; the exit status is then
+2. `make repro` runs this command first, because DVC does not say what to do
+about a missing folder.
 
 reads:  params.yaml, suite.yaml; lists image folders, opens no image
 writes: nothing
@@ -27,30 +27,30 @@ from pipeline.errors import InputError, ModelError, ParamsError, counted, did_yo
 from pipeline.problem.method_options import method_options
 from pipeline.stage import domain_images
 
-PRESENT, MISSING, NOTE, DETAIL = "✓", "✗", "·", " "  # a note is no obstacle
+PRESENT, MISSING, NOTE, DETAIL = "✓", "✗", "·", " "  # a note is not a failure
 
 
 class Finding(NamedTuple):
-    """A line of `referee check` and `referee doctor`: what was looked at, and what to do about it, if anything."""
+    """A line printed by `referee check` or `referee doctor`: what was checked and, if needed, how to fix it."""
 
     mark: str
     subject: str
     remedy: str = ""
 
     def __str__(self) -> str:
-        """Return the line without its mark."""
+        """Return the line without the mark."""
         return self.subject + (f" → {self.remedy}" if self.remedy else "")
 
 
-def from_error(key: str, error: Exception) -> Finding:
-    """Return an error, whose message ends in "; REMEDY", as a finding about a key."""
+def error_finding(key: str, error: Exception) -> Finding:
+    """Return a finding about a key from an error whose message ends in "; REMEDY"."""
     subject, _, remedy = str(error).partition("; ")
     return Finding(MISSING, f"{key}: {subject}", remedy)
 
 
 def check_values(params: Params) -> None:
-    """Raise a `ParamsError` for values that only the modules using them can judge: methods, preprocessing, models."""
-    from pipeline.comparison.registry import compared_method  # scipy: half a second
+    """Raise ParamsError if a method, preprocessing key or model is unknown, which the schemas do not check."""
+    from pipeline.comparison.registry import compared_method  # imports scipy: half a second
 
     method_options(params.method.variant, params.method.options)
     for name in params.compare.methods:
@@ -59,8 +59,8 @@ def check_values(params: Params) -> None:
     for key, model in params.models.items():
         for name in model.preprocessing:
             if name not in known:
-                near = did_you_mean(name, known)
-                raise ParamsError(f"{SUITE_FILE}: models.{key}.preprocessing.{name}: unknown key{near}")
+                hint = did_you_mean(name, known)
+                raise ParamsError(f"{SUITE_FILE}: models.{key}.preprocessing.{name}: unknown key{hint}")
         try:
             if model.library == "timm":
                 from pipeline.encoders.timm_encoder import parse_name
@@ -75,8 +75,8 @@ def check_values(params: Params) -> None:
             raise ParamsError(f"{SUITE_FILE}: models.{key}.name: {error}") from None
 
 
-def weights(params: Params) -> Iterator[Finding]:
-    """Yield one finding per model: its weights, or its file of embeddings."""
+def check_weights(params: Params) -> Iterator[Finding]:
+    """Yield one finding per model, about its weights or its imported embeddings."""
     for key, model in params.models.items():
         subject = f"models.{key}.origin: {model.origin}"
         if model.library == "imported":
@@ -88,19 +88,19 @@ def weights(params: Params) -> Iterator[Finding]:
         try:
             checkpoint = find_checkpoint(Path(model.origin))
         except ModelError as error:
-            yield from_error(f"models.{key}.origin", error)
+            yield error_finding(f"models.{key}.origin", error)
             continue
         if checkpoint is None:
             remedy = "downloaded from the hub at first use; without a network see weights/README.md"
-            yield Finding(NOTE, f"{subject}: holds no weights of {model.name}", remedy)
+            yield Finding(NOTE, f"{subject}: no weights of {model.name}", remedy)
         else:
             megabytes = checkpoint.stat().st_size / 1e6
             yield Finding(PRESENT, f"{subject}, {model.library} {model.name}, {megabytes:,.1f} MB")
 
 
-def images(params: Params, *, counts: bool = False) -> Iterator[Finding]:
-    """Yield a finding per domain, with ``counts`` also one per class, and one where domains of a dataset disagree."""
-    classes_of: dict[str, dict[str, tuple[str, ...]]] = {}
+def check_images(params: Params, *, counts: bool = False) -> Iterator[Finding]:
+    """Yield a finding per domain, per class with ``counts``, and per pair of domains whose classes differ."""
+    classes_by_dataset: dict[str, dict[str, tuple[str, ...]]] = {}
     for key, domain in params.domains.items():
         subject = f"domains.{key}.images: {domain.images}"
         if key in params.generated and not Path(domain.images).exists():
@@ -109,42 +109,42 @@ def images(params: Params, *, counts: bool = False) -> Iterator[Finding]:
         try:
             found = domain_images(params, key)
         except InputError as error:
-            yield from_error(f"domains.{key}.images", error)
+            yield error_finding(f"domains.{key}.images", error)
             continue
         if domain.labels == "none":
             if found.images:
                 yield Finding(PRESENT, f"{subject}, {counted(len(found.images), 'image')}, no labels")
             else:
-                yield Finding(MISSING, f"{subject}: no images", "put the images there, or remove it")
+                yield Finding(MISSING, f"{subject}: no images", "put the images there, or remove the domain")
             continue
         counter = Counter(image.class_name for image in found.images)
         classes = tuple(sorted(params.datasets[domain.dataset].class_names) or found.class_names())
-        classes_of.setdefault(domain.dataset, {})[key] = classes
+        classes_by_dataset.setdefault(domain.dataset, {})[key] = classes
         per_class = {name: counter[name] for name in classes}
-        yield _labelled(subject, per_class, empty_is_fine=params.data.empty_class == "report")
+        yield _class_finding(subject, per_class, empty_is_fine=params.data.empty_class == "report")
         if counts:
             yield from (Finding(DETAIL, f"{count:>9,}  {name}") for name, count in per_class.items())
-    for dataset, by_domain in classes_of.items():
-        first, *others = by_domain
-        for other in others:  # their labels would not agree
-            if differ := sorted(set(by_domain[first]) ^ set(by_domain[other])):
+    for dataset, classes_by_domain in classes_by_dataset.items():
+        first, *others = classes_by_domain
+        for other in others:  # labels would mean different classes
+            if unmatched := sorted(set(classes_by_domain[first]) ^ set(classes_by_domain[other])):
                 yield Finding(
                     MISSING,
-                    f"datasets.{dataset}: not both {first} and {other} have the classes {listed(differ)}",
-                    f"give class folders the same names, or name all classes in datasets.{dataset}.class_names",
+                    f"datasets.{dataset}: classes not in both {first} and {other}: {listed(unmatched)}",
+                    f"give class folders the same names, or list all classes in datasets.{dataset}.class_names",
                 )
 
 
-def _labelled(subject: str, per_class: dict[str, int], *, empty_is_fine: bool) -> Finding:
+def _class_finding(subject: str, per_class: dict[str, int], *, empty_is_fine: bool) -> Finding:
     if not any(per_class.values()):
-        return Finding(MISSING, f"{subject}: no images", "one folder per class is expected there")
+        return Finding(MISSING, f"{subject}: no images", "add one folder per class")
     numbers = per_class.values()
     subject += (
         f", {counted(sum(numbers), 'image')}, {counted(len(per_class), 'class')} of "
         f"{min(numbers):,} to {max(numbers):,}, median {statistics.median(numbers):,.0f}"
     )
     if len(per_class) == 1:
-        return Finding(NOTE, subject, "nothing to tell apart: name the folder above the class folders")
+        return Finding(NOTE, subject, "only one class: name the folder that contains the class folders")
     if all(numbers):
         return Finding(PRESENT, subject)
     subject += f"; no images of {listed(name for name, count in per_class.items() if not count)}"
@@ -154,18 +154,18 @@ def _labelled(subject: str, per_class: dict[str, int], *, empty_is_fine: bool) -
 
 
 def check(*, quiet: bool) -> Iterator[str]:
-    """Validate both files and raise where something that they name is missing."""
+    """Validate both files; raise InputError if anything that they name is missing."""
     params = load_params()
     check_values(params)
-    of_weights = list(weights(params))
-    if missing := [str(line) for line in (*of_weights, *images(params)) if line.mark == MISSING]:
+    weight_findings = list(check_weights(params))
+    if missing := [str(line) for line in (*weight_findings, *check_images(params)) if line.mark == MISSING]:
         raise InputError("\n".join(missing))
     if not quiet:
-        yield from (f"note: {line}" for line in of_weights if line.mark == NOTE)
-        holds = f"{counted(len(params.domains), 'domain')}, {counted(len(params.models), 'model')}"
-        yield f"params.yaml, suite.yaml: suite {params.suite}, {holds}: nothing is missing"
+        yield from (f"note: {line}" for line in weight_findings if line.mark == NOTE)
+        contents = f"{counted(len(params.domains), 'domain')}, {counted(len(params.models), 'model')}"
+        yield f"params.yaml, suite.yaml: suite {params.suite}, {contents}: nothing is missing"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("--quiet", action="store_true", help="print nothing when all is well")
+    parser.add_argument("--quiet", action="store_true", help="print only errors")

@@ -1,15 +1,15 @@
 """Write an adapted classifier as one safetensors file.
 
-The file needs torch, but not this package. It classifies embeddings: embed
-your images with the two models that its header names. It holds the Fourier
-basis, the classifier of the classes so far, CLIP's text embeddings of them and,
-if the model rejects images, what it takes to recognise unknown ones. The header
-also has the preprocessing and 20 lines of Python that use the file. No image
-and no backbone is in it.
+Using the file requires torch, but not this package. It classifies embeddings:
+embed your images with the two backbones named in its header. The file contains
+the Fourier basis, the classifier of all classes so far, their CLIP text
+embeddings and, if the model rejects images, the parameters of the rejection.
+The header also contains the preprocessing and 20 lines of Python that use the
+file. Images and backbones are not included.
 
-reads:  params.yaml, suite.yaml, and of cache/: target/PROBLEM.zarr, bases,
-        source, prompts, embeddings; no image, no weights
-writes: FILE, whole or not at all; the same model gives the same bytes
+reads:  params.yaml, suite.yaml, and in cache/: target/PROBLEM.zarr, bases,
+        source, prompts, embeddings; no images, no weights
+writes: FILE, atomically; the same model gives the same bytes
 examples:
   referee export --problem mnist-uci --output mnist-uci.safetensors
   referee export --problem mnist-uci --after-task 2 -o after-2.safetensors
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 
 def tensors_and_header(model: AdaptedModel) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return an adapted model as tensors and plain values, if it is a linear classifier."""
+    """Return an adapted model as tensors and plain values; raise ParamsError if it is not a linear classifier."""
     from pipeline.method.prediction import logit_factor
     from pipeline.store.embedding_store import BACKBONE
 
     options, target = model.options, model.problem.target
     if options.predictor == "nearest_mean":
         raise ParamsError(
-            "params.yaml: method: a model with predictor: nearest_mean is no linear classifier and cannot be exported; "
+            "params.yaml: method: predictor: nearest_mean is not a linear classifier and cannot be exported; "
             "choose another variant, or use `referee predict`"
         )
     classifier = model.source.classifier if options.predictor == "source" else model.classifier
@@ -49,7 +49,7 @@ def tensors_and_header(model: AdaptedModel) -> tuple[dict[str, Any], dict[str, A
     prompted = len(model.classes) if options.clip_classes_at_test == "all" else len(model.classes_seen)
     if options.clip_in_kernel:
         omega = model.basis.joint().omega
-    else:  # CLIP's embeddings do not count
+    else:  # ignore CLIP's embeddings
         omega = np.vstack([model.basis.omega, np.zeros((target.clip.width, model.basis.D))])
     tensors: dict[str, Any] = {
         "omega": omega.astype(np.float32),
@@ -85,21 +85,21 @@ def tensors_and_header(model: AdaptedModel) -> tuple[dict[str, Any], dict[str, A
     return tensors, about
 
 
-def export(*, output: Path, **chosen: Any) -> Iterator[str]:
-    """Write the file of the model that the options of `add_model_choice` choose."""
+def export(*, output: Path, **choice: Any) -> Iterator[str]:
+    """Write the model chosen by the options of `add_model_choice` to a file."""
     from pipeline.store.exported_classifier import write_classifier
 
     if output.suffix != ".safetensors" or output.is_dir():
         raise InputError(f"--output {output}: name a file that ends in .safetensors")
-    model = open_model(**chosen)
+    model = open_model(**choice)
     write_classifier(output, *tensors_and_header(model))
     yield (
         f"{output}: {counted(len(model.classes_seen), 'class')}, D {model.basis.D}, {output.stat().st_size:,} bytes; "
-        "docs/how-to/prediction.md shows its use"
+        "docs/how-to/prediction.md shows how to use it"
     )
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     add_model_choice(parser)
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="ends in .safetensors")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="a .safetensors file")

@@ -1,13 +1,13 @@
-"""Write a domain's features as one file for other programs.
+"""Write a domain's features to one file for other programs.
 
-Rows of one view as float32, each with the path and the class of its image,
-for numpy (npz), for pandas, Hugging Face datasets, autofaiss and
-embedding-reader (parquet), or for torch and others (safetensors). For a domain
-in `data.private` the file has no paths and no labels.
+The file contains the float32 rows of one view, with the path and the class of
+each image. Formats: npz for numpy; parquet for pandas, Hugging Face datasets,
+autofaiss and embedding-reader; safetensors for torch and others. Paths and
+labels are omitted for domains listed in `data.private`.
 
-reads:  params.yaml, suite.yaml, and of cache/: manifests/DOMAIN,
-        embeddings/DOMAIN/MODEL.zarr; no image, no weights
-writes: FILE, whole or not at all; the same features give the same bytes
+reads:  params.yaml, suite.yaml, and in cache/: manifests/DOMAIN,
+        embeddings/DOMAIN/MODEL.zarr; no images, no weights
+writes: FILE, atomically; the same features give the same bytes
 examples:
   referee export-features mnist vit --format parquet
   referee export-features mnist clip --view zeros -o clip.safetensors
@@ -23,7 +23,7 @@ SUFFIXES = ("npz", "parquet", "safetensors")
 
 
 def export_features(domain: str, model: str, *, view: str, form: str | None, output: Path | None) -> Iterator[str]:
-    """Write what of a domain's features may leave: of a private domain nothing that tells a class."""
+    """Export a domain's features, omitting anything that reveals a class if the domain is private."""
     from pipeline.api.feature_cache import open_cache
     from pipeline.datasets.manifest_files import is_private
     from pipeline.datasets.task_files import is_labelled
@@ -37,27 +37,27 @@ def export_features(domain: str, model: str, *, view: str, form: str | None, out
         raise InputError(f"--output {output}: name a .npz, .parquet or .safetensors file, or use --format")
     path = output or Path(f"{domain}-{model}.{form}")
     if path.is_dir():
-        raise InputError(f"--output {path}: is a folder; name a file in it")
+        raise InputError(f"--output {path}: this is a folder; name a file in it")
     cache = open_cache(".")
     rows = cache.rows(domain, model, view)
-    facts = {"domain": domain, "model": model, "view": view}
-    about = {**facts, "backbone": {key: rows.provenance.get(key) for key in BACKBONE}}
+    backbone = {key: rows.provenance.get(key) for key in BACKBONE}
+    about = {"domain": domain, "model": model, "view": view, "backbone": backbone}
     folder = manifest(domain)
     if domain in cache.params.data.private or is_private(folder):
-        features, also = ExportedFeatures(rows, about), " (the domain is private: no paths, no labels)"
+        features, extras = ExportedFeatures(rows, about), " (the domain is private: no paths, no labels)"
     elif is_labelled(folder):
-        features, also = ExportedFeatures(rows, about, rows.paths, rows.labels, rows.classes), ", paths, labels"
+        features, extras = ExportedFeatures(rows, about, rows.paths, rows.labels, rows.classes), ", paths, labels"
     else:
-        features, also = ExportedFeatures(rows, about, rows.paths), ", paths"
+        features, extras = ExportedFeatures(rows, about, rows.paths), ", paths"
     write_features(path, form, features)
     n, d = rows.shape
-    yield f"{path}: {counted(n, 'row')} of {d} numbers{also}"
+    yield f"{path}: {counted(n, 'row')} of {d} numbers{extras}"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("domain", metavar="DOMAIN", help="a key of `domains` in suite.yaml")
     parser.add_argument("model", metavar="MODEL", help="a key of `models` in suite.yaml")
-    parser.add_argument("--view", default="original", help="default: original")
-    parser.add_argument("--format", dest="form", choices=SUFFIXES, help="default: by the suffix of --output")
-    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="default: DOMAIN-MODEL.FORMAT")
+    parser.add_argument("--view", default="original", help="the view to export (default: original)")
+    parser.add_argument("--format", dest="form", choices=SUFFIXES, help="default: the suffix of --output, else npz")
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="output file (default: DOMAIN-MODEL.FORMAT)")

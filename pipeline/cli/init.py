@@ -1,12 +1,12 @@
-"""Make a project in a new folder, to be run by the installed package.
+"""Create a project in a new folder.
 
-The folder is a git and DVC repository with the graph (dvc.yaml), the numbers
-(params.yaml), a suite (suite.yaml) and all others in suites/. It needs no clone
-of this package's repository, because stages run the installed package. After
-`pip install --upgrade`, run `referee upgrade`.
+The folder is a git and DVC repository with the graph of stages (dvc.yaml), the
+parameters (params.yaml), the chosen suite (suite.yaml) and all other suites in
+suites/. Stages run the installed package, so no clone of its repository is
+needed. After `pip install --upgrade`, run `referee upgrade` in the project.
 
-reads:  what comes with the package
-writes: FOLDER, which must not exist; whole or not at all
+reads:  files installed with the package
+writes: FOLDER, which must not exist; a failure leaves nothing behind
 examples:
   referee init my-project
   referee init photos --suite template
@@ -46,15 +46,15 @@ README = """\
 A project of [REFEREE on features that are computed once](https://pypi.org/project/referee-pipeline/), suite `{suite}`.
 
     git add . && git commit -m "New project"
-    referee doctor       # says what is missing and how to get it
+    referee doctor       # shows what is missing and how to get it
     dvc repro            # from images to results/{suite}/report.html
     referee summary
 
-| file | what it holds |
+| file | contents |
 |---|---|
-| `suite.yaml` | the images, models and problems; `referee use NAME` takes another of `suites/` |
+| `suite.yaml` | the images, models and problems; `referee use NAME` switches to another suite of `suites/` |
 | `params.yaml` | every number you may change: `dvc exp run -S rff.D=2000` |
-| `dvc.yaml` | the graph; after `pip install` of another version, `referee upgrade` brings it up to date |
+| `dvc.yaml` | the graph of stages; after you install another version, `referee upgrade` updates it |
 | `weights/`, `data/` | models and images |
 
 Next: [your own images](docs/how-to/own-data.md) ·
@@ -64,22 +64,22 @@ Next: [your own images](docs/how-to/own-data.md) ·
 
 
 def init(folder: Path, suite: str) -> Iterator[str]:
-    """Make a project in a folder that does not exist yet, and say what is next."""
+    """Create a project in a folder that does not exist yet; yield lines for the user, next steps included."""
     if folder.exists():
-        raise InputError(f"{folder}: exists already; name a new folder")
+        raise InputError(f"{folder}: already exists; name a new folder")
     suites = [file.stem for file in (project_files() / "suites").glob("*.yaml")]
     if suite not in suites:
-        raise ParamsError(f"--suite {suite}: there is no such suite{did_you_mean(suite, suites)}")
+        raise ParamsError(f"--suite {suite}: no such suite{did_you_mean(suite, suites)}")
     with write_aside(folder) as aside:
         _make_repositories(aside)
         for name in COPIED:
             copy_file(name, aside / name)
         use(suite, aside)
-        chosen = parse_suite(read_yaml(aside / SUITE_FILE))
-        if any(Path(model.origin).is_relative_to(WEIGHTS) for model in chosen.models.values()):
+        suite_settings = parse_suite(read_yaml(aside / SUITE_FILE))
+        if any(Path(model.origin).is_relative_to(WEIGHTS) for model in suite_settings.models.values()):
             copy_file(WEIGHTS, aside / WEIGHTS)
         write_graph(aside / "dvc.yaml")
-        readme = README.format(name=folder.resolve().name, suite=chosen.suite)
+        readme = README.format(name=folder.resolve().name, suite=suite_settings.suite)
         for file, text in (("README.md", readme), (".gitignore", IGNORED), (".dvc/config", CONFIG)):
             (aside / file).write_text(text, encoding="utf-8")
     yield f"{folder}: a project of the suite {suite}"
@@ -93,11 +93,11 @@ def _make_repositories(folder: Path) -> None:
 
     folder.mkdir()
     Git.init(str(folder)).close()  # type: ignore[no-untyped-call]
-    logging.getLogger("dvc").setLevel(logging.WARNING)  # it says what `run` says
+    logging.getLogger("dvc").setLevel(logging.WARNING)  # `init` prints its own next steps
     Repo.init(str(folder)).close()
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="a folder that does not exist")
-    parser.add_argument("--suite", metavar="NAME", default="digits", help="one of suites/ (default: digits)")
+    parser.add_argument("--suite", metavar="NAME", default="digits", help="a shipped suite (default: %(default)s)")

@@ -1,12 +1,11 @@
-"""Show what a store under cache/ holds and how it was computed.
+"""Show the contents and settings of a store under cache/.
 
-A store is a Zarr group that a stage wrote. For embeddings, see their views,
-rows, width, type and norms; for other stores, their arrays; for all, how they
-were computed: backbone, sha256 of its weights, preprocessing, settings. With
---remote nothing is pulled: shapes, types and settings are read from the DVC
-remote, rows are not.
+A store is a Zarr group written by a stage. Prints its arrays (for embeddings,
+the rows, width, type and norms of each view) and the settings it was computed
+with: backbone, sha256 of the weights, preprocessing. With --remote, reads
+shapes, types and settings from the DVC remote without pulling the store.
 
-reads:  the stores named
+reads:  the named stores
 writes: nothing
 examples:
   referee inspect cache/embeddings/mnist/vit.zarr
@@ -31,14 +30,14 @@ if TYPE_CHECKING:
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """Return what the command shows of a store: ``title``, facts of its ``arrays`` by name, and ``provenance``."""
+    """Return a store's ``title``, the facts of its ``arrays`` by name, and its ``provenance``."""
     from pipeline.store import embedding_store, prompt_store
     from pipeline.store.array_store import open_arrays
 
     if not path.exists():
-        near = did_you_mean(str(path), map(str, Path("cache").rglob("*.zarr"))) or "; none is here yet"
+        hint = did_you_mean(str(path), map(str, Path("cache").rglob("*.zarr"))) or "; cache/ has no stores yet"
         raise StoreError(
-            f"{path}: no such store{near}; `dvc repro` makes the stores of dvc.yaml, "
+            f"{path}: no such store{hint}; `dvc repro` computes the stores of dvc.yaml, "
             "`dvc pull` fetches those of teammates"
         )
     schema = _schema(path)
@@ -61,7 +60,7 @@ def describe(path: Path) -> dict[str, Any]:
 
 
 def _schema(path: Path) -> str | None:
-    """Return the kind of a store; None where that cannot be read, which `open_embeddings` then explains."""
+    """Return the schema of a store, or None if it cannot be read: `open_embeddings` then explains why."""
     try:
         attributes = json.loads((path / "zarr.json").read_text(encoding="utf-8"))["attributes"]
         return str(attributes.get("schema"))
@@ -70,7 +69,7 @@ def _schema(path: Path) -> str | None:
 
 
 def _view_facts(store: EmbeddingStore, view: str) -> dict[str, Any]:
-    """Return shape, type, norms and settings of a view of the embeddings, in bounded memory."""
+    """Return shape, type, norms and settings of a view, in bounded memory."""
     blocks = (np.linalg.norm(block.astype(np.float64), axis=1) for block in store.blocks(view))
     norms = np.concatenate([np.empty(0), *blocks])
     finite = norms[np.isfinite(norms)]
@@ -85,20 +84,20 @@ def _view_facts(store: EmbeddingStore, view: str) -> dict[str, Any]:
 
 
 def _array_facts(values: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """Return shape and type of an array, and how many values are not finite (NaN: there is none)."""
+    """Return shape and type of an array and the number of values that are not finite."""
     finite = np.isfinite(values).sum() if values.dtype.kind == "f" else values.size
     return {"shape": list(values.shape), "dtype": str(values.dtype), "not_finite": int(values.size - finite)}
 
 
 def describe_remote(path: Path, outputs: RemoteOutputs) -> dict[str, Any]:
-    """Return what a store on a remote says of itself: its zarr.json files are read and none of its rows."""
-    before = outputs.received
+    """Return the facts of a store on a DVC remote from its zarr.json files, without reading its rows."""
+    received_before = outputs.received
     files = outputs.files(path)
     metadata = {file.parent.name: json.loads(outputs.read(file)) for file in sorted(files) if file.name == "zarr.json"}
     root = metadata.pop(path.name, None)
     if root is None:
         raise StoreError(f"{path}: not a Zarr store; name a .zarr folder of dvc.yaml")
-    size, read = outputs.size(path), outputs.received - before
+    size, read = outputs.size(path), outputs.received - received_before
     return {
         "title": f"on {outputs.name}, {size / 1e6:.1f} MB in {counted(len(files), 'file')} ({read / 1e3:.1f} kB read)",
         "bytes": size,
@@ -112,7 +111,7 @@ def describe_remote(path: Path, outputs: RemoteOutputs) -> dict[str, Any]:
 
 
 def as_text(path: str, facts: dict[str, Any]) -> str:
-    """Lay the facts of a store out for a person."""
+    """Format the facts of a store as text."""
     lines = [f"{path}: {facts['title']}"]
     for name, array in facts["arrays"].items():
         line = f"  {name:16}{array['dtype']:10}{array['shape']}"
@@ -129,7 +128,7 @@ def as_text(path: str, facts: dict[str, Any]) -> str:
 
 
 def inspect(store: list[Path], *, as_json: bool, remote: bool) -> Iterator[str]:
-    """Yield the facts of each store, for people or as JSON."""
+    """Yield the facts of all stores as text or JSON."""
     outputs = RemoteOutputs() if remote else None
     facts = {str(path): describe_remote(path, outputs) if outputs else describe(path) for path in store}
     yield json.dumps(facts, indent=2) if as_json else "\n\n".join(as_text(*item) for item in facts.items())
@@ -138,5 +137,5 @@ def inspect(store: list[Path], *, as_json: bool, remote: bool) -> Iterator[str]:
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("store", metavar="STORE", type=Path, nargs="+", help="a .zarr folder under cache/")
-    parser.add_argument("--json", dest="as_json", action="store_true", help="as JSON, with nothing shortened")
-    parser.add_argument("--remote", action="store_true", help="read from the DVC remote, pulling nothing")
+    parser.add_argument("--json", dest="as_json", action="store_true", help="print JSON, without shortening values")
+    parser.add_argument("--remote", action="store_true", help="read from the DVC remote without pulling")

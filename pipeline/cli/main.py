@@ -1,7 +1,7 @@
-"""`referee`: the commands beside `dvc`.
+"""Entry point of `referee`: parse the command line and run one command.
 
-Each is one module of this package, whose docstring is its help, and in it a function of the same name that takes the
-options by their names and returns or yields the lines to print, or a status where it has printed them itself.
+A command is a module of this package. The module's docstring is the help text. Its function of the same name takes the
+options as keyword arguments and returns or yields the lines to print, or returns an exit status if it prints itself.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from importlib import import_module
 
 from pipeline.errors import exits_cleanly
 
-COMMANDS = (  # modules of this package, in the order of the help
+COMMANDS = (  # in the order of the help text
     *("init", "use", "check", "doctor", "inspect", "merge-lock", "upgrade", "show-views", "summary"),
     *("predict", "export", "export-features", "stream", "share"),
 )
@@ -20,17 +20,17 @@ Adapt an image classifier to a new domain that has no labels, without the
 images it was first fitted to, on features that are extracted once and cached.
 
 The pipeline itself is DVC's: `dvc repro` runs it, `dvc exp`, `dvc metrics` and
-`dvc plots` compare runs, `dvc push` and `dvc pull` share the caches. These
-commands prepare it, show what it computed, and use the adapted model.
+`dvc plots` compare runs, `dvc push` and `dvc pull` share the caches. The
+commands below prepare a project, show its results and use the adapted model.
 """
 EPILOG = """\
 words:
-  domain   images of all the classes in one style or from one place
+  domain   images of all classes in one style or from one place
   problem  source-target: adapt from a domain with labels to one without
   task     a group of classes; the model learns one group after another
-  A_T      after the last of T tasks, accuracy averaged over the tasks
+  A_T      accuracy after the last task T, averaged over the tasks
   suite    the domains, models and problems of a project: suite.yaml
-  store    a Zarr group that a stage wrote under cache/: embeddings, models
+  store    a Zarr group written by a stage under cache/: embeddings, models
 
 a first run:
   referee doctor
@@ -38,21 +38,21 @@ a first run:
   referee summary
   referee predict --problem mnist-uci photo.png
 
-`referee COMMAND --help` says what a command reads and writes, with examples.
-A mistake is one line and status 2.
+`referee COMMAND --help` lists what a command reads and writes, with examples.
+Errors are one line on stderr, with exit status 2.
 """
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Text as written, and a first column as wide as the longest name of a command."""
+    """Keep line breaks, and make the first column as wide as the longest command name."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog)
-        self._action_max_length = 19  # argparse does not count the indent of the commands
+        self._action_max_length = 19  # argparse forgets the indent of the commands
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of `referee` with all commands."""
+    """Return the argument parser of `referee` with all its commands."""
     referee = argparse.ArgumentParser(
         prog="referee", description=DESCRIPTION, epilog=EPILOG, formatter_class=HelpFormatter
     )
@@ -75,18 +75,18 @@ def parser() -> argparse.ArgumentParser:
 
 @exits_cleanly
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; a `RefereeError` is one line on stderr and status 2."""
+    """Run one command and return its exit status; print a `RefereeError` as one line on stderr."""
     options = vars(parser().parse_args(argv))
     del options["command"]
     try:
-        done = options.pop("run")(**options)
-        if not isinstance(done, int):
-            sys.stdout.writelines(f"{line}\n" for line in done)
+        result = options.pop("run")(**options)
+        if not isinstance(result, int):
+            sys.stdout.writelines(f"{line}\n" for line in result)
         sys.stdout.flush()
-    except BrokenPipeError:  # `referee summary | head`: the reader has seen enough
+    except BrokenPipeError:  # as in `referee summary | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    return done if isinstance(done, int) else 0
+    return result if isinstance(result, int) else 0
 
 
 if __name__ == "__main__":

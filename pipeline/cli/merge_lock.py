@@ -1,12 +1,13 @@
 """Merge the dvc.lock of two branches, stage by stage.
 
-Two people who extracted two domains both changed dvc.lock, and git cannot merge
-it by lines. This command keeps the entry of every stage that one side changed,
-so nobody's features are lost. A stage that both sides changed in different ways
-is left out: the next `dvc repro` runs it, or takes it from the cache.
+If two people extract features of two domains, both change dvc.lock, and git
+cannot merge it line by line. This command keeps the entry of every stage that
+only one side changed, so no features are lost. A stage that the two sides
+changed differently is left out, and the next `dvc repro` runs it again or
+restores it from the cache.
 
-Without files it resolves the conflict that git left in dvc.lock. --install
-makes git do so by itself in this clone, from the next merge on.
+Without arguments, resolves the conflict that git left in dvc.lock. With
+--install, git calls this command in every later merge in this clone.
 
 reads:  dvc.lock of both sides and of their common ancestor
 writes: dvc.lock; with --install .gitattributes and .git/config
@@ -30,7 +31,7 @@ SIDES = ("ancestor", "ours", "theirs")
 
 
 def merge(base: Stages, ours: Stages, theirs: Stages) -> tuple[Stages, list[str]]:
-    """Return the merged stages, and the names of those that both sides changed differently.
+    """Return the merged stages and the names of the conflicting ones, which both sides changed differently.
 
     Examples
     --------
@@ -40,33 +41,33 @@ def merge(base: Stages, ours: Stages, theirs: Stages) -> tuple[Stages, list[str]
     >>> merge(base, base | {"embed": 2}, base | {"embed": 3})
     ({'source': 1}, ['embed'])
     """
-    merged, both = {}, []
+    merged, conflicts = {}, []
     for name in {**ours, **theirs}:
-        before, mine, other = base.get(name), ours.get(name), theirs.get(name)
-        if before not in (mine, other) and mine != other:
-            both.append(name)
-        elif (chosen := other if mine == before else mine) is not None:
-            merged[name] = chosen
-    return merged, both
+        ancestor, left, right = base.get(name), ours.get(name), theirs.get(name)
+        if ancestor not in (left, right) and left != right:
+            conflicts.append(name)
+        elif (entry := right if left == ancestor else left) is not None:
+            merged[name] = entry
+    return merged, conflicts
 
 
-def conflicted() -> tuple[Stages, Stages, Stages]:
-    """Return the stages of the ancestor and of both sides, as git keeps them of a conflict."""
-    shown = [_git("show", f":{number}:dvc.lock", check=False) for number in (1, 2, 3)]
-    if any(side.returncode for side in shown[1:]):
+def read_conflict() -> tuple[Stages, Stages, Stages]:
+    """Return the stages of the ancestor and of both sides from git's index."""
+    sides = [_git("show", f":{number}:dvc.lock", check=False) for number in (1, 2, 3)]
+    if any(side.returncode for side in sides[1:]):
         parse_stages(LOCK.read_bytes() if LOCK.is_file() else b"", str(LOCK), resolve=RESTORE)
-        raise InputError("dvc.lock: git has no conflict in it; merge a branch first")
-    return parsed(*((f"dvc.lock of {side}", git.stdout) for side, git in zip(SIDES, shown, strict=True)))
+        raise InputError("dvc.lock: no conflict to resolve; merge a branch first")
+    return parse_sides(*((f"dvc.lock of {side}", git.stdout) for side, git in zip(SIDES, sides, strict=True)))
 
 
-def parsed(*sides: tuple[str, bytes]) -> tuple[Stages, Stages, Stages]:
-    """Return the stages of three files, given their names and contents; none may have a conflict in it."""
+def parse_sides(*sides: tuple[str, bytes]) -> tuple[Stages, Stages, Stages]:
+    """Return the stages of three files, given as pairs (name, content); raise InputError if one has a conflict."""
     base, ours, theirs = (parse_stages(content, name, resolve=RESTORE) for name, content in sides)
     return base, ours, theirs
 
 
 def install_driver() -> None:
-    """Let git merge dvc.lock by this command in this clone; the attribute is for everybody."""
+    """Configure this clone to merge dvc.lock with this command; .gitattributes is shared by all clones."""
     attributes = ATTRIBUTES.read_text(encoding="utf-8") if ATTRIBUTES.is_file() else ""
     if DRIVER not in attributes.splitlines():
         ATTRIBUTES.write_text(f"{attributes}{DRIVER}\n", encoding="utf-8")
@@ -79,28 +80,28 @@ def _git(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[byt
 
 
 def merge_lock(files: list[Path], *, install: bool) -> Iterator[str]:
-    """Merge, or install the merge driver."""
+    """Merge dvc.lock, or install the merge driver."""
     if install:
         install_driver()
-        yield f"git merges dvc.lock by stages from now on; commit {ATTRIBUTES}"
+        yield f"git now merges dvc.lock stage by stage; commit {ATTRIBUTES}"
         return
     if files:
         if len(files) != len(SIDES):
-            raise InputError(f"merge-lock: {counted(len(files), 'file')}; name those of {listed(SIDES)}, or none")
+            raise InputError(f"merge-lock: {counted(len(files), 'file')}; name the files of {listed(SIDES)}, or none")
         if absent := [file for file in files if not file.is_file()]:
-            raise InputError(f"{absent[0]}: no such file; name those of {listed(SIDES)}")
-        base, ours, theirs = parsed(*((str(file), file.read_bytes()) for file in files))
+            raise InputError(f"{absent[0]}: no such file; name the files of {listed(SIDES)}")
+        base, ours, theirs = parse_sides(*((str(file), file.read_bytes()) for file in files))
         path = files[1]  # where git expects the result
     else:
-        (base, ours, theirs), path = conflicted(), LOCK
-    merged, both = merge(base, ours, theirs)
+        (base, ours, theirs), path = read_conflict(), LOCK
+    merged, conflicts = merge(base, ours, theirs)
     write_stages(merged, path)
-    for name in both:
+    for name in conflicts:
         sys.stderr.write(f"referee: {name}: changed on both sides; the next dvc repro runs it\n")
     yield f"dvc.lock: {counted(len(merged), 'stage')}"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("--install", action="store_true", help="let git call it in this clone")
-    parser.add_argument("files", metavar="FILE", type=Path, nargs="*", help="ancestor, ours, theirs: as git calls it")
+    parser.add_argument("--install", action="store_true", help="make git use this command in this clone")
+    parser.add_argument("files", metavar="FILE", type=Path, nargs="*", help="ancestor, ours, theirs (git names them)")

@@ -1,11 +1,11 @@
 """Draw the views of an image.
 
-Adapting also uses two altered copies of each image: `zeros`, without its fine
-detail, and `rand`, with noise in place of it. The picture shows the original
-and both, cropped as a model sees them, and what was removed.
+Adaptation also uses two altered copies of each image: `zeros`, without fine
+detail, and `rand`, with noise instead of the detail. The picture shows the
+original and both copies, cropped as a model sees them, and the removed detail.
 
 reads:  params.yaml (`views`), suite.yaml (`models`), the image, the weights
-writes: a picture, results/views.png or --output
+writes: FILE
 examples:
   referee show-views photo.jpg
   referee show-views photo.jpg --model clip --output views.pdf
@@ -33,10 +33,11 @@ def show_views(image: Path, *, output: Path, model: str | None) -> Iterator[str]
     if output.suffix.lower() not in SUFFIXES:
         raise InputError(f"--output {output}: name a file that ends in {', '.join(SUFFIXES)}")
     if image.is_dir():
-        raise InputError(f"{image}: is a folder; name one image in it")
+        raise InputError(f"{image}: this is a folder; name one image in it")
     if not image.is_file():
-        raise InputError(f"{image}: no such image; check its path, which starts at {Path.cwd()}")
-    digest = image_facts(image, max_pixels=params.data.max_pixels).sha256  # refused before the model is loaded
+        raise InputError(f"{image}: no such image; check its path, which is relative to {Path.cwd()}")
+    # before the model is loaded, so that an unreadable image is reported at once
+    digest = image_facts(image, max_pixels=params.data.max_pixels).sha256
     preprocessing = build_image_encoder(described, "cpu").preprocessing
     pixels = decode(image, expected_sha256=digest, upright=preprocessing.upright)
     settings = ViewSettings(**params.views.model_dump())
@@ -48,8 +49,8 @@ def show_views(image: Path, *, output: Path, model: str | None) -> Iterator[str]
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("image", metavar="IMAGE", type=Path)
+    parser.add_argument("image", metavar="IMAGE", type=Path, help="an image file")
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=Path, default=Path("results/views.png"), help="default: %(default)s"
     )
-    parser.add_argument("--model", help="whose crop to show (default: the vision model's)")
+    parser.add_argument("--model", help="the model that defines the crop (default: the vision model)")

@@ -1,12 +1,12 @@
-"""Show what the pipeline measured, in tables.
+"""Show the results as tables.
 
-One table has the features: zero-shot and nearest-mean accuracy in every domain.
-One has every problem (a source and a target domain): A_T, the accuracy after
-the last of the T tasks, of CLIP alone, of the source model alone, and of the
-method and its variants. One has every step of a stream. Below the tables stand
-warnings: figures made with other parameters than those of params.yaml now, or
-on other features than those of dvc.lock, and models that only guess. With
---remote the results are those a teammate pushed; nothing is pulled. `make
+The first table rates the features: zero-shot and nearest-mean accuracy in each
+domain. The second lists A_T, the accuracy after the last task, for each problem
+(source and target domain): CLIP alone, the source model alone, and the method
+with its variants. A third lists the steps of streams. Warnings below the tables
+name results computed with other parameters than the current params.yaml or
+from other features than those in dvc.lock, and models that only guess. With
+--remote, reads the results that a teammate pushed, without pulling them. `make
 repro` ends with this command.
 
 reads:  params.yaml, suite.yaml, results/ (from `dvc repro` or `dvc pull`)
@@ -46,52 +46,51 @@ def feature_table(params: Params) -> str:
         warnings += guessing(probe, domain)
         views = ", ".join(f"{view} {cosine:.3f}" for view, cosine in probe.view_cosine.items())
         nearest = f"{probe.nearest_mean:.1%} ± {100 * (probe.nearest_mean_sd or 0):.1f}"
-        counts = str(probe.images), str(probe.test_images)
-        rows.append((domain, counts[0], f"{probe.zero_shot:.1%}", counts[1], nearest, views or "-"))
+        figures = (str(probe.images), f"{probe.zero_shot:.1%}", str(probe.test_images), nearest)
+        rows.append((domain, *figures, views or "-"))
     title = f"features of suite {params.suite}: vision {params.vision}, language {params.language}"
-    return _titled(
-        title, rows, ["zero-shot: of all images; nearest mean: of n test images per seed", *marked(warnings)]
-    )
+    note = "zero-shot: on all images; nearest mean: on n test images per seed"
+    return _titled(title, rows, [note, *marked(warnings)])
 
 
-def problem_table(params: Params, now: MadeWith) -> str:
-    """Return A_T of every problem in percent, mean ± standard deviation over the seeds, and what it rests on."""
+def problem_table(params: Params, current: MadeWith) -> str:
+    """Return A_T of every problem in percent, mean ± standard deviation over seeds, beside related accuracies."""
     rows = [("problem", "n", "CLIP alone", "source only", "adapted", "gain", "forgetting", "pseudo-labels")]
-    made = {}
+    made_with_by_problem = {}
     for name in params.problems:
-        found = read_evaluation(params.suite, name)
-        made[name] = found.made_with
-        accuracy = found.pseudo_label_accuracy
+        evaluation = read_evaluation(params.suite, name)
+        made_with_by_problem[name] = evaluation.made_with
+        accuracy = evaluation.pseudo_label_accuracy
         rows.append(
             (
                 name,
-                str(found.test_images),
-                f"{found.clip_only_A_T:.1f}",
-                f"{found.source_only_A_T:.1f}",
-                f"{found.A_T:.1f}±{found.A_T_sd:.1f}",
-                f"{found.A_T - found.source_only_A_T:+.1f}",
-                f"{found.forgetting:.1f}",
+                str(evaluation.test_images),
+                f"{evaluation.clip_only_A_T:.1f}",
+                f"{evaluation.source_only_A_T:.1f}",
+                f"{evaluation.A_T:.1f}±{evaluation.A_T_sd:.1f}",
+                f"{evaluation.A_T - evaluation.source_only_A_T:+.1f}",
+                f"{evaluation.forgetting:.1f}",
                 "none kept" if accuracy is None else f"{accuracy:.1f}",
             )
         )
     options = [f"{key} {value}" for key, value in params.method.options.items()]
     settings = ", ".join([f"variant {params.method.variant}", *options, f"D {params.rff.D}"])
-    notes = marked(stale_notes(made, now, "dvc repro evaluate"))
+    notes = marked(stale_notes(made_with_by_problem, current, "dvc repro evaluate"))
     return _titled(f"final accuracy A_T, {settings}", rows, ["n: test images per seed", *notes])
 
 
 def stream_table(params: Params, steps: Iterable[str]) -> str:
-    """Return what is known without labels of steps that ran."""
-    rows = [("step", "images", "corrected", "branches agree", "accuracy perhaps")]
+    """Return agreement and estimated accuracy of each finished step; neither uses labels."""
+    rows = [("step", "images", "corrected", "branches agree", "estimated accuracy")]
     for key in steps:
-        found = read_step(params.suite, key)
-        shares = (f"{found.agreement:.0%}", f"{found.estimated_accuracy:.0%}")
-        rows.append((key, str(found.images), str(found.corrected), *shares))
-    return _titled("streams", rows, ["accuracy perhaps: without labels, 8 points off on average"])
+        figures = read_step(params.suite, key)
+        shares = (f"{figures.agreement:.0%}", f"{figures.estimated_accuracy:.0%}")
+        rows.append((key, str(figures.images), str(figures.corrected), *shares))
+    return _titled("streams", rows, ["estimated accuracy: without labels, 8 points off on average"])
 
 
 def marked(warnings: Sequence[str]) -> tuple[str, ...]:
-    """Return warnings as they stand below a table."""
+    """Return warnings as notes below a table."""
     return tuple(f"! {warning}" for warning in warnings)
 
 
@@ -101,29 +100,29 @@ def _titled(title: str, rows: Sequence[Sequence[str]], notes: Sequence[str]) -> 
 
 
 def tables(params: Params) -> str:
-    """Return the tables of the results that exist: the comparison of methods where every problem has one."""
+    """Return the tables of all existing results; methods are compared only if every problem has a comparison."""
     suite, problems = params.suite, params.problems
     compared = problems and all(paths.comparison(suite, name).is_file() for name in problems)
     evaluated = problems and all(paths.evaluation(suite, name).is_file() for name in problems)
-    # a teammate who pulled only what changed has results and no probes, and so has who runs `dvc repro evaluate`
+    # probes are absent after `dvc repro evaluate`, or if a teammate pulled only what changed
     probed = any(paths.probe(suite, domain).is_file() for domain in params.domains)
-    ran = [key for key in (*params.past, *params.steps) if paths.step_figures(suite, key).is_file()]
-    if not (probed or ran or compared or evaluated):
+    finished_steps = [key for key in (*params.past, *params.steps) if paths.step_figures(suite, key).is_file()]
+    if not (probed or finished_steps or compared or evaluated):
         raise InputError(f"results/{suite}: no results yet; run dvc repro, or dvc pull --allow-missing")
-    shown = [feature_table(params)] if probed else []
-    shown += [stream_table(params, ran)] if ran else []
-    stale, now = list[str](), made_with(params.model_dump(mode="json"))
+    texts = [feature_table(params)] if probed else []
+    texts += [stream_table(params, finished_steps)] if finished_steps else []
+    stale, current = list[str](), made_with(params.model_dump(mode="json"))
     if compared:
         measured = read_suite(suite, problems, params.domains)
-        stale = stale_notes(measured.made_with, now, "dvc repro compare")
-        shown.append(to_text(replace(headline_table(measured), warnings=marked(stale))))
+        stale = stale_notes(measured.made_with, current, "dvc repro compare")
+        texts.append(to_text(replace(headline_table(measured), warnings=marked(stale))))
     if problems and (not compared or (stale and evaluated) or _has_own_method(params)):
-        shown.append(problem_table(params, now))
-    return "\n".join(shown)
+        texts.append(problem_table(params, current))
+    return "\n".join(texts)
 
 
 def remote_tables(params: Params) -> str:
-    """Return the same tables from the results on a DVC remote."""
+    """Return the tables of the results on the DVC remote."""
     outputs = RemoteOutputs()
     files = [paths.probe(params.suite, domain) for domain in params.domains]
     files += [paths.comparison(params.suite, name) for name in params.problems]
@@ -135,17 +134,17 @@ def remote_tables(params: Params) -> str:
             (folder / file).write_bytes(outputs.read(file))
         with chdir(folder):
             text = tables(params)
-    return f"{text}\non {outputs.name}, as the last commit has it ({outputs.received / 1e3:.1f} kB read)\n"
+    return f"{text}\non {outputs.name}, as of the last commit ({outputs.received / 1e3:.1f} kB read)\n"
 
 
 def _has_own_method(params: Params) -> bool:
-    """Tell whether `evaluate` scored another method than those that `compare` runs by their names."""
+    """Return whether `evaluate` scored a method that `compare` does not run by name."""
     at_default = params.method.variant == "calibrated" and not params.method.options
     return not at_default or not params.refinement.off
 
 
 def summary(*, remote: bool) -> Iterator[str]:
-    """Yield the tables, and where features and report are."""
+    """Yield the tables and the paths of features and report."""
     params = load_params()
     text = remote_tables(params) if remote else tables(params)
     yield f"\n{text}".removesuffix("\n")
@@ -157,13 +156,13 @@ def summary(*, remote: bool) -> Iterator[str]:
     yield f"\nfeatures: referee inspect {paths.embeddings(next(iter(params.domains)), params.vision)}"
     page = paths.report(params.suite)
     if page.is_file():
-        # the page is not DVC's: `git checkout` and `dvc exp apply` change results and leave it
-        fits = shows_figures(page, figures_digest(paths.figures(params.suite, params.problems)))
+        # DVC does not track the page: `git checkout` and `dvc exp apply` change the results but not the page
+        is_current = shows_figures(page, figures_digest(paths.figures(params.suite, params.problems)))
         note = "open it in a browser; it needs no network"
-        other = "shows other results than these: make it again with dvc repro --force report"
-        yield f"report: {page} ({note if fits else other})"
+        outdated = "shows other results than these: run dvc repro --force report"
+        yield f"report: {page} ({note if is_current else outdated})"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.add_argument("--remote", action="store_true", help="of the results on the DVC remote, pulling nothing")
+    parser.add_argument("--remote", action="store_true", help="show the results on the DVC remote without pulling")

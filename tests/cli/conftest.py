@@ -11,15 +11,15 @@ FITTED = (("source", "mnist"), ("adapt", PROBLEM))
 
 
 @pytest.fixture
-def here(digits, monkeypatch):
-    """Be in the shipped default in small; return its folder."""
+def digits_cwd(digits, monkeypatch):
+    """Change into the small digits project; return its folder."""
     monkeypatch.chdir(digits)
     return digits
 
 
 @pytest.fixture
-def lookalike(digits, tmp_path, monkeypatch):
-    """Be in a project that has everything of `digits` by links, and settings and folders of its own."""
+def linked_project(digits, tmp_path, monkeypatch):
+    """Change into a project with its own settings, whose other files are links to the small digits project."""
     folder = tmp_path / "project"
     (folder / "cache").mkdir(parents=True)
     for name in ("params.yaml", "suite.yaml"):
@@ -31,15 +31,14 @@ def lookalike(digits, tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def adapted_as(lookalike):
-    """Return a function that fits the project anew under other keys of `method`, and returns its folder."""
+def refit(linked_project):
+    """Return a function that fits the project again with other values in `method`."""
 
     def fit(method):
-        lookalike.change_params(method=method)
+        linked_project.change_params(method=method)
         for name in ("source", "target"):
             Path("cache", name).unlink()
         for stage in FITTED:
             assert run_stage(stage) == 0
-        return lookalike.folder
 
     return fit

@@ -1,4 +1,4 @@
-"""`referee check` and `referee doctor`: one look at weights and images; doctor adds the machine."""
+"""`referee check` and `referee doctor` report missing weights and images; doctor also reports on the machine."""
 
 import shutil
 import subprocess
@@ -19,17 +19,17 @@ IMPORTED = {"library": "imported", "name": "x", "origin": "x.npz"}
 
 @pytest.fixture
 def project(params_alone):
-    """Be in a project of two domains of few images, whose weights are of CLIP alone."""
+    """Change into a project with two small domains and weights of CLIP only."""
     params_alone.write_params(params_alone.read_params() | {"models": MODELS})
     for folder in (".git", ".dvc", "weights/vit"):
         Path(folder).mkdir(parents=True)
     Path("weights/clip.pt").write_bytes(b"x" * 2_000_000)
-    put("left", a=3, b=1)
-    put("right", a=3, b=1)
+    add_images("left", a=3, b=1)
+    add_images("right", a=3, b=1)
     return params_alone
 
 
-def put(domain, **classes):
+def add_images(domain, **classes):
     for name, count in classes.items():
         folder = Path("data", domain, name)
         folder.mkdir(parents=True, exist_ok=True)
@@ -37,13 +37,13 @@ def put(domain, **classes):
             Image.new("L", (2, 2)).save(folder / f"{i}.png")
 
 
-def screen(capsys, *options):
+def run_doctor(capsys, *options):
     status = main(["doctor", *options])
     return status, capsys.readouterr().out
 
 
-def test_all_there(project, capsys):
-    status, out = screen(capsys)
+def test_complete_project_passes(project, capsys):
+    status, out = run_doctor(capsys)
     assert status == 0
     assert "✗" not in out
     for part in (
@@ -58,7 +58,7 @@ def test_all_there(project, capsys):
     assert "note: models.vit.origin: weights/vit" in capsys.readouterr().out
     assert main(["check", "--quiet"]) == 0
     assert capsys.readouterr().out == ""
-    assert "\n            3  a\n" in screen(capsys, "--counts")[1]
+    assert "\n            3  a\n" in run_doctor(capsys, "--counts")[1]
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,14 @@ def test_all_there(project, capsys):
         (lambda _: Path("weights/clip.pt").unlink(), "models.clip.origin: weights/clip.pt", "put the checkpoint there"),
         (lambda project: project.change_params(models={"vit": IMPORTED}),
          "models.vit.origin: x.npz", "put the embeddings there"),
-        (lambda _: put("right", c=1), "datasets.toy: ", "datasets.toy.class_names"),
-        (lambda _: (put("left", c=0), put("right", c=0)), "domains.left.images: ", "data.empty_class: report"),
+        (lambda _: add_images("right", c=1), "datasets.toy: ", "datasets.toy.class_names"),
+        (lambda _: (add_images("left", c=0), add_images("right", c=0)),
+         "domains.left.images: ", "data.empty_class: report"),
     ],
 )  # fmt: skip
-def test_what_is_missing_is_named_with_the_remedy(project, capsys, spoil, key, remedy):
+def test_missing_files_are_named_with_the_remedy(project, capsys, spoil, key, remedy):
     spoil(project)
-    status, out = screen(capsys)
+    status, out = run_doctor(capsys)
     assert status == 1
     (line,) = [line for line in out.splitlines() if line.startswith(f"  ✗ {key}")]
     assert remedy in line
@@ -84,16 +85,16 @@ def test_what_is_missing_is_named_with_the_remedy(project, capsys, spoil, key, r
     assert key in capsys.readouterr().err
 
 
-def test_empty_classes_and_images_to_be_generated_are_no_obstacle(project, capsys):
-    put("left", c=0)
-    put("right", c=0)
+def test_empty_classes_and_images_to_be_generated_can_be_accepted(project, capsys):
+    add_images("left", c=0)
+    add_images("right", c=0)
     project.change_params(data={"empty_class": "report"})
-    status, out = screen(capsys)
+    status, out = run_doctor(capsys)
     assert status == 0
     assert "· domains.left.images: data/left, 4 images, 3 classes" in out
     shutil.rmtree("data/left")
     project.change_params(generated={"left": {"folder": "data/left"}})
-    status, out = screen(capsys)
+    status, out = run_doctor(capsys)
     assert status == 0
     assert "· domains.left.images: data/left → `dvc repro` writes it" in out
     assert main(["check"]) == 0
@@ -112,30 +113,30 @@ def test_empty_classes_and_images_to_be_generated_are_no_obstacle(project, capsy
         ({"compare": {"methods": ["fecam-psuedo"]}}, "did you mean 'fecam-pseudo'?"),
     ],
 )  # fmt: skip
-def test_values_that_cannot_be(project, capsys, changes, message):
+def test_impossible_values_are_refused(project, capsys, changes, message):
     project.change_params(**changes)
     assert main(["check"]) == 2
     assert message in capsys.readouterr().err
-    status, out = screen(capsys)
+    status, out = run_doctor(capsys)
     assert status == 1
     assert message in out
 
 
-def test_a_broken_lock_is_found(project, capsys):
+def test_broken_dvc_lock_is_reported(project, capsys):
     Path("dvc.lock").write_text("stages: {")
-    assert "git checkout HEAD -- dvc.lock" in screen(capsys)[1]
+    assert "git checkout HEAD -- dvc.lock" in run_doctor(capsys)[1]
 
 
-def test_a_machine_with_a_conflict_no_git_no_dvc_and_no_such_device(project, capsys):
+def test_conflict_and_missing_git_dvc_and_device_are_reported(project, capsys):
     Path("dvc.lock").write_text("stages:\n<<<<<<< HEAD\n  a: 1\n=======\n  a: 2\n>>>>>>> theirs\n")
-    Path(".git").rmdir()  # someone unpacked an archive
+    Path(".git").rmdir()
     Path(".dvc").rmdir()
     project.change_params(runtime={"device": "cuda:99"})
-    status, out = screen(capsys)
+    status, out = run_doctor(capsys)
     assert status == 1
-    found = [line for line in out.splitlines() if line.startswith("  ✗ ")]
+    lines = [line for line in out.splitlines() if line.startswith("  ✗ ")]
     remedies = ("git init", "dvc init", "referee merge-lock", "runtime.device in params.yaml")
-    for line, remedy in zip(found, remedies, strict=True):
+    for line, remedy in zip(lines, remedies, strict=True):
         assert remedy in line.rpartition(" → ")[2]
 
 
@@ -151,12 +152,12 @@ def test_a_machine_with_a_conflict_no_git_no_dvc_and_no_such_device(project, cap
         ("not a config", "✗ DVC: .dvc/config: "),
     ],
 )
-def test_the_dvc_remote(project, config, line):
+def test_dvc_remote_is_described_without_credentials(project, config, line):
     Path(".dvc/config").write_text(config)
-    finding = doctor.dvc_remote()
+    finding = doctor.check_remote()
     assert f"{finding.mark} {finding.subject}".startswith(line)
 
 
-def test_the_reader_of_a_pipe_may_leave(project):
+def test_closed_pipe_is_not_an_error(project):
     done = subprocess.run("referee doctor | true", shell=True, capture_output=True, text=True, check=False)
     assert done.stderr == ""

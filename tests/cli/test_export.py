@@ -1,4 +1,4 @@
-"""`referee export`: with the lines of docs/how-to/prediction.md alone, the file gives what `predict` gives."""
+"""`referee export`: the file and the code of docs/how-to/prediction.md reproduce `referee predict`."""
 
 import json
 import re
@@ -33,8 +33,8 @@ assert not [name for name in sys.modules if name.split(".")[0] in ("pipeline", "
 """
 
 
-def python(script, folder):
-    """Run a script as somebody else would, in a folder of theirs."""
+def run_python(script, folder):
+    """Run a script in another process and folder; return its output."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script], cwd=folder, capture_output=True, text=True, check=False
     )
@@ -42,25 +42,24 @@ def python(script, folder):
     return done.stdout
 
 
-def about(path):
+def read_header(path):
     with safe_open(path, "numpy") as file:
         return json.loads(file.metadata()["referee"])
 
 
-def embeddings():
+def open_both_embeddings():
     return [open_embeddings(Path(f"cache/embeddings/uci/{model}.zarr")) for model in ("vit", "clip")]
 
 
-def predicted(capsys, *arguments):
-    """Return every class's fused probability by `referee predict`, images in order."""
-    every = ("predict", "--problem", "mnist-uci", "--top", "10", "--format", "json")
+def predict(capsys, *arguments):
+    """Return the fused probability of each class from `referee predict`, one dict per image."""
     capsys.readouterr()
-    assert main([*every, *arguments]) == 0
+    assert main(["predict", "--problem", "mnist-uci", "--top", "10", "--format", "json", *arguments]) == 0
     images = json.loads(capsys.readouterr().out)["images"]
     return [{c["class"]: c["confidence"] for c in image["top"]} for image in images]
 
 
-def exported(folder, *arguments):
+def export(folder, *arguments):
     path = folder / "classifier.safetensors"
     assert main(["export", "--problem", "mnist-uci", "--output", str(path), *arguments]) == 0
     return path
@@ -74,69 +73,69 @@ EARLY = ("--after-task", "2", "--seed", "1")
     [("calibrated", (), 3), ("calibrated", EARLY, 3), ("no_clip", EARLY, 3)]
     + [(variant, EARLY, 1) for variant in ("released", "source_only", "clip_zero_shot")],
 )
-def test_plain_torch_gives_what_predict_gives(adapted_as, tmp_path, capsys, variant, choice, views):
-    adapted_as({"variant": variant})
-    path = exported(tmp_path, *choice)
-    vit, clip = embeddings()
-    rows = {view: vit.read(view) for view in about(path)["views"]}
+def test_plain_torch_reproduces_predict(refit, tmp_path, capsys, variant, choice, views):
+    refit({"variant": variant})
+    path = export(tmp_path, *choice)
+    vit, clip = open_both_embeddings()
+    rows = {view: vit.read(view) for view in read_header(path)["views"]}
     assert list(rows) == ["original", "zeros", "rand"][:views]
     np.savez(tmp_path / "rows.npz", clip=clip.read("original"), **rows)
-    python(PLAIN.format(example=CLASSIFY), tmp_path)
+    run_python(PLAIN.format(example=CLASSIFY), tmp_path)
     p = np.load(tmp_path / "p.npy")
-    output = predicted(capsys, *choice, "data/digits/uci")
-    classes = about(path)["classes"]
+    output = predict(capsys, *choice, "data/digits/uci")
+    classes = read_header(path)["classes"]
     assert classes == list("0123" if choice else "0123456789")
     assert len(output) == len(p) == 120
     expected = np.array([[image[name] for name in classes] for image in output])
-    # one row of `released` was seen 8e-6 apart; the cause is not traced
+    # one row of `released` differed by 8e-6; the cause is unknown
     np.testing.assert_allclose(p, expected, atol=2e-6 if variant == "calibrated" else 2e-5)
 
 
-def test_from_a_photo_with_timm_and_open_clip(adapted_as, tmp_path, capsys):
-    # the page's example has the original view alone
-    adapted_as({"options": {"vote_at_test": False}})
-    exported(tmp_path)
+def test_documented_example_with_timm_and_open_clip_reproduces_predict(refit, tmp_path, capsys):
+    # the example uses the original view only
+    refit({"options": {"vote_at_test": False}})
+    export(tmp_path)
     shutil.copytree(ROOT / "weights/digits", tmp_path / "weights/digits")
-    vit = tmp_path / "weights/digits/vit/model.safetensors"  # with a classifier, as most checkpoints of timm
+    vit = tmp_path / "weights/digits/vit/model.safetensors"  # add a head, as most timm checkpoints have one
     save_file({**load_file(vit), "head.weight": torch.zeros(5, 128), "head.bias": torch.zeros(5)}, vit)
     seven = Path("data/digits/uci/7/00007.png")
     (tmp_path / "photo.png").write_bytes(seven.read_bytes())
-    lines = python(CLASSIFY + FROM_A_PHOTO, tmp_path).splitlines()
-    (output,) = predicted(capsys, str(seven))
+    lines = run_python(CLASSIFY + FROM_A_PHOTO, tmp_path).splitlines()
+    (output,) = predict(capsys, str(seven))
     best = sorted(output, key=output.get, reverse=True)[:3]
     assert [line.split()[0] for line in lines] == best
     for line, name in zip(lines, best, strict=True):
         assert float(line.split()[1]) == pytest.approx(output[name], abs=3e-3)
 
 
-def test_the_header_names_both_backbones_and_has_the_page_s_example(here, tmp_path):
-    path = exported(tmp_path)
-    output = about(path)
-    assert CLASSIFY == EXAMPLE == output["example"]
-    assert output["schema"] == "referee-classifier/2"
-    assert output["problem"] == "mnist-uci"
-    assert output["vision"]["model"]["name"] == "vit_tiny_patch16_224"
-    vit, clip = embeddings()
-    assert output["language"]["weights"] == clip.provenance["weights"]
-    assert output["language"]["preprocessing"] == clip.provenance["preprocessing"]
+def test_header_describes_both_backbones_and_contains_the_documented_example(digits_cwd, tmp_path):
+    path = export(tmp_path)
+    header = read_header(path)
+    assert CLASSIFY == EXAMPLE == header["example"]
+    assert header["schema"] == "referee-classifier/2"
+    assert header["problem"] == "mnist-uci"
+    assert header["vision"]["model"]["name"] == "vit_tiny_patch16_224"
+    vit, clip = open_both_embeddings()
+    assert header["language"]["weights"] == clip.provenance["weights"]
+    assert header["language"]["preprocessing"] == clip.provenance["preprocessing"]
     tensors = load_file(path)
     assert tensors["omega"].shape == (vit.width + clip.width, 20)
     assert tensors["W"].shape == (20, 10)
 
 
-def test_the_same_model_gives_the_same_bytes(here, tmp_path, capsys):
-    mine = exported(tmp_path).read_bytes()
-    other = tmp_path / "other.safetensors"  # another process: nothing may hang on its hash seed
+def test_same_model_gives_the_same_bytes(digits_cwd, tmp_path, capsys):
+    content = export(tmp_path).read_bytes()
+    other = tmp_path / "other.safetensors"  # written by a process with another hash seed
     arguments = ["export", "--problem", "mnist-uci", "--output", str(other)]
-    python(f"from pipeline.cli.main import main\nmain({arguments})", here)
-    assert other.read_bytes() == mine
-    for folder in (ROOT, tmp_path, here):
-        assert str(folder).encode() not in mine
+    run_python(f"from pipeline.cli.main import main\nmain({arguments})", digits_cwd)
+    assert other.read_bytes() == content
+    for folder in (ROOT, tmp_path, digits_cwd):
+        assert str(folder).encode() not in content
 
 
-def test_a_model_that_is_no_linear_classifier_is_refused(adapted_as, tmp_path, refused):
-    adapted_as({"variant": "nearest_mean"})
+def test_model_that_is_not_a_linear_classifier_is_refused(refit, tmp_path, refused):
+    refit({"variant": "nearest_mean"})
     path = tmp_path / "no.safetensors"
     line = refused(main, "export", "--problem", "mnist-uci", "-o", str(path))
-    assert "predictor: nearest_mean is no linear classifier" in line
+    assert "predictor: nearest_mean is not a linear classifier" in line
     assert not path.exists()

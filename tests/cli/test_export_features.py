@@ -1,4 +1,4 @@
-"""`referee export-features`: read back by the libraries it is written for, the rows are those of the cache."""
+"""`referee export-features`: the intended libraries read back the rows of the cache."""
 
 import json
 import os
@@ -26,25 +26,25 @@ def project(finished, monkeypatch):
     return pipeline.open_cache(finished)
 
 
-def exported(path, *arguments):
+def export(path, *arguments):
     assert main(["export-features", "left", "vit", "-o", str(path), *arguments]) == 0
     return path
 
 
 def read_npz(file):
-    read = np.load(file)  # nothing is unpickled
-    assert json.loads(str(read["about"]))["view"] == "rand"
-    return read["rows"], read["paths"].tolist(), read["labels"], read["classes"].tolist()
+    arrays = np.load(file)  # without unpickling
+    assert json.loads(str(arrays["about"]))["view"] == "rand"
+    return arrays["rows"], arrays["paths"].tolist(), arrays["labels"], arrays["classes"].tolist()
 
 
 def read_safetensors(file):
-    read, about = load_file(file), json.loads(safe_open(file, "np").metadata()["referee"])
+    tensors, about = load_file(file), json.loads(safe_open(file, "np").metadata()["referee"])
     assert len(about["backbone"]["weights"]) == 64
-    return read["rows"], bytes(read["paths"]).decode().split("\0"), read["labels"], about["classes"]
+    return tensors["rows"], bytes(tensors["paths"]).decode().split("\0"), tensors["labels"], about["classes"]
 
 
 def read_parquet(file):
-    import datasets  # a second that only this test has to wait
+    import datasets  # takes a second, needed only here
 
     table = pd.read_parquet(file)
     dataset = datasets.Dataset.from_parquet(str(file), cache_dir=str(file.parent / "hf")).with_format("numpy")
@@ -57,11 +57,11 @@ def read_parquet(file):
 @pytest.mark.parametrize(
     ("form", "read"), [("npz", read_npz), ("safetensors", read_safetensors), ("parquet", read_parquet)]
 )
-def test_rows_paths_labels_and_classes_are_those_of_the_cache(project, tmp_path, monkeypatch, form, read):
+def test_exported_rows_paths_labels_and_classes_equal_the_cache(project, tmp_path, monkeypatch, form, read):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr("pipeline.store.exported_features.BLOCK_ROWS", 7)  # several blocks
     expected = project.rows("left", "vit", "rand")
-    rows, paths, labels, classes = read(exported(tmp_path / f"rows.{form}", "--view", "rand"))
+    rows, paths, labels, classes = read(export(tmp_path / f"rows.{form}", "--view", "rand"))
     np.testing.assert_array_equal(rows, expected.numpy())
     np.testing.assert_array_equal(labels, expected.labels)
     assert (paths, classes) == (expected.paths, expected.classes)
@@ -88,32 +88,32 @@ assert (index.search(rows, 1)[1].ravel() == np.arange(len(rows))).all()
 
 
 @pytest.mark.long
-def test_autofaiss_and_embedding_reader(project, tmp_path):
-    """In an environment of their own: they need numpy 1 (docs/how-to/python.md has the line)."""
+def test_autofaiss_and_embedding_reader_read_the_parquet_file(project, tmp_path):
+    """Install both in a separate environment, because they need numpy 1 (see docs/how-to/python.md)."""
     (line,) = re.findall("pip install autofaiss.*", (ROOT / "docs/how-to/python.md").read_text())
     venv.create(tmp_path / "env", with_pip=True)
     python = str(tmp_path / "env/bin/python")
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     subprocess.run([python, "-m", *shlex.split(line), "--quiet"], check=True, env=environment)
     (tmp_path / "out").mkdir()
-    exported(tmp_path / "out/rows.parquet")
-    files = [str(tmp_path / "out"), str(exported(tmp_path / "rows.npz"))]
+    export(tmp_path / "out/rows.parquet")
+    files = [str(tmp_path / "out"), str(export(tmp_path / "rows.npz"))]
     first = project.rows("left", "vit").paths[0]
     subprocess.run([python, "-c", READ_BACK, *files, first], check=True, env=environment)
 
 
 @pytest.mark.parametrize("form", ["npz", "parquet", "safetensors"])
-def test_the_same_features_give_the_same_bytes_and_of_a_private_domain_only_rows_leave(
+def test_files_are_reproducible_and_contain_only_rows_if_the_domain_is_private(
     project_copy, tmp_path, monkeypatch, capsys, form
 ):
     monkeypatch.chdir(project_copy.folder)
-    first, second = (exported(tmp_path / f"{name}.{form}").read_bytes() for name in "ab")
+    first, second = (export(tmp_path / f"{name}.{form}").read_bytes() for name in "ab")
     assert first == second
     assert str(tmp_path).encode() not in first
     project_copy.change_params(data={"private": ["left"]})
     project_copy.run_here(("manifest", "left"))
-    content = exported(tmp_path / f"rows.{form}").read_bytes()
-    for secret in (b"ant", b"0.png", "ant".encode("utf-32-le")):  # numpy's texts are UTF-32
+    content = export(tmp_path / f"rows.{form}").read_bytes()
+    for secret in (b"ant", b"0.png", "ant".encode("utf-32-le")):  # numpy stores text as UTF-32
         assert secret not in content
     assert "private" in capsys.readouterr().out
     rows = pipeline.open_cache(".").rows("left", "vit").numpy()
@@ -122,12 +122,12 @@ def test_the_same_features_give_the_same_bytes_and_of_a_private_domain_only_rows
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "words"),
     [
         (("left", "vit", "-o", "rows.csv"), ("rows.csv", "--format")),
         (("left", "vit", "--format", "npz", "-o", "cache"), ("cache", "folder")),
     ],
 )
-def test_mistakes_are_one_line(project, refused, arguments, said):
+def test_wrong_arguments_are_reported_in_one_line(project, refused, arguments, words):
     error = refused(main, "export-features", *arguments)
-    assert all(word in error for word in said)
+    assert all(word in error for word in words)

@@ -1,4 +1,4 @@
-"""The help of every command: a purpose, what is read and written, examples that parse."""
+"""The help text of each command states its purpose, what it reads and writes, and examples that parse."""
 
 import re
 import shlex
@@ -17,7 +17,7 @@ def help_of(capsys, *words):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_has_a_purpose_says_what_it_reads_and_writes_and_has_examples_that_parse(capsys, command):
+def test_help_text_is_complete_and_its_examples_parse(capsys, command):
     assert re.search(rf"^    {command} +\w.{{10,}}$", help_of(capsys), re.MULTILINE)
     text = help_of(capsys, command)
     assert re.search(r"^reads:  \S", text, re.MULTILINE)

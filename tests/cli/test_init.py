@@ -1,4 +1,4 @@
-"""`referee init`: a project without a clone; a mistake leaves nothing. test_installed_package.py runs one."""
+"""`referee init` creates a project without a clone. test_installed_package.py runs such a project."""
 
 import re
 import shutil
@@ -28,7 +28,7 @@ def project(tmp_path_factory):
     return SmallProject(folder)
 
 
-def test_the_graph_is_that_of_the_clone_but_for_the_package(project):
+def test_graph_differs_from_a_clone_only_in_the_package(project):
     graph, clone = load(project.folder / "dvc.yaml"), load(ROOT / "dvc.yaml")
     assert graph["stages"]["code"].pop("always_changed") is True
     assert clone["stages"]["code"].pop("deps") == ["pipeline", "suite.yaml"]
@@ -36,18 +36,20 @@ def test_the_graph_is_that_of_the_clone_but_for_the_package(project):
     assert "pipeline/" not in (project.folder / "dvc.yaml").read_text()
 
 
-def test_a_project_follows_the_graph_of_another_version(project, tmp_path, monkeypatch, capsys, refused):
-    """Its own stages, its numbers and its suite stay; until then `dvc repro` stops at the first stage."""
+def test_upgrade_replaces_the_graph_but_keeps_own_stages_and_parameters(
+    project, tmp_path, monkeypatch, capsys, refused
+):
+    """Before the upgrade, `dvc repro` stops at the first stage."""
     folder, newer = shutil.copytree(project.folder, tmp_path / "copy"), tmp_path / "newer"
     for name in (*init.COPIED, "dvc.yaml"):
         copy_file(name, newer / name)
     (newer / "dvc.yaml").write_text((ROOT / "dvc.yaml").read_text().replace("  probe:", "  look:"))
     (newer / "docs/new.md").write_text("new")
     monkeypatch.chdir(folder)
-    own = "  mine:\n    cmd: echo mine\n"
-    Path("dvc.yaml").write_text(Path("dvc.yaml").read_text().replace("\n  code:", f"\n{own}  code:"))
-    numbers = Path("params.yaml").read_text().replace("D: 1000", "D: 70")
-    Path("params.yaml").write_text(re.sub(r"^select:\n(?:[ #].*\n)*", "", numbers, flags=re.MULTILINE))
+    stage = "  mine:\n    cmd: echo mine\n"
+    Path("dvc.yaml").write_text(Path("dvc.yaml").read_text().replace("\n  code:", f"\n{stage}  code:"))
+    params = Path("params.yaml").read_text().replace("D: 1000", "D: 70")
+    Path("params.yaml").write_text(re.sub(r"^select:\n(?:[ #].*\n)*", "", params, flags=re.MULTILINE))
 
     monkeypatch.setattr("pipeline.installed_project.project_files", lambda: newer)
     assert main(["upgrade"]) == 0
@@ -63,7 +65,7 @@ def test_a_project_follows_the_graph_of_another_version(project, tmp_path, monke
     assert "referee upgrade" in refused(run_stage, "code")
 
 
-def test_it_is_a_repository_whose_suite_is_valid(project, monkeypatch):
+def test_project_is_a_git_and_dvc_repository_with_a_valid_suite(project, monkeypatch):
     assert "README.md" in project.run("git", "status", "--porcelain").stdout
     assert "generate@mnist" in project.run("dvc", "stage", "list").stdout
     monkeypatch.chdir(project.folder)
@@ -75,26 +77,26 @@ def test_it_is_a_repository_whose_suite_is_valid(project, monkeypatch):
     assert "weights/digits/vit/model.safetensors" in staged
 
 
-def test_another_suite_has_no_weights_of_ours(tmp_path):
+def test_other_suites_come_without_the_digits_weights(tmp_path):
     assert main(["init", str(tmp_path / "new"), "--suite", "office31"]) == 0
     assert load(tmp_path / "new/suite.yaml")["suite"] == "office31"
     assert [path.name for path in (tmp_path / "new/weights").iterdir()] == ["README.md"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "words"),
     [(("there",), ("there", "exists")), (("new", "--suite", "ofice31"), ("ofice31", "'office31'"))],
 )
-def test_a_mistake_is_one_line_and_leaves_nothing(tmp_path, monkeypatch, refused, arguments, said):
+def test_wrong_arguments_are_reported_and_leave_nothing(tmp_path, monkeypatch, refused, arguments, words):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there").mkdir()
     error = refused(main, "init", *arguments)
-    assert all(word in error for word in said)
+    assert all(word in error for word in words)
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
 
-def test_the_wheel_has_what_a_project_is_made_of():
-    built = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
-    carried = built["targets"]["wheel"]["force-include"]
-    assert set(carried) == {"dvc.yaml", init.WEIGHTS, *init.COPIED}
-    assert all(to == f"pipeline/project_files/{name}" for name, to in carried.items())
+def test_wheel_contains_all_files_of_a_project():
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
+    included = build["targets"]["wheel"]["force-include"]
+    assert set(included) == {"dvc.yaml", init.WEIGHTS, *init.COPIED}
+    assert all(target == f"pipeline/project_files/{name}" for name, target in included.items())

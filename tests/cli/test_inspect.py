@@ -1,4 +1,4 @@
-"""`referee inspect` and `referee show-views`: what they show, and the remedy where a path is missing."""
+"""`referee inspect` and `referee show-views`: their output, and the remedy if a path is missing."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ VIT = "cache/embeddings/uci/vit.zarr"
 SEVEN = "data/digits/uci/7/00007.png"
 
 
-def test_inspect_shows_what_every_kind_of_store_holds(here, capsys):
+def test_inspect_describes_every_kind_of_store(digits_cwd, capsys):
     stores = sorted(str(path) for path in Path("cache").glob("**/*.zarr"))
     assert {store.split("/")[1] for store in stores} == {"embeddings", "prompts", "source", "target"}
     assert main(["inspect", *stores]) == 0
@@ -33,7 +33,7 @@ def test_inspect_shows_what_every_kind_of_store_holds(here, capsys):
     assert len(facts["provenance"]["weights"]) == 64
 
 
-def test_inspect_of_a_missing_or_damaged_store(here, refused, tmp_path):
+def test_inspect_reports_missing_and_damaged_stores(digits_cwd, refused, tmp_path):
     line = refused(main, "inspect", "cache/none.zarr")
     assert "cache/none.zarr: no such store" in line
     assert "dvc repro" in line
@@ -43,7 +43,7 @@ def test_inspect_of_a_missing_or_damaged_store(here, refused, tmp_path):
     assert "vit.zarr/rand: damaged" in refused(main, "inspect", str(tmp_path / "vit.zarr"))
 
 
-def test_show_views_draws_a_picture(here, capsys, tmp_path):
+def test_show_views_draws_a_picture(digits_cwd, capsys, tmp_path):
     picture = tmp_path / "deep" / "views.png"
     assert main(["show-views", SEVEN, "-o", str(picture)]) == 0
     assert capsys.readouterr().out == f"{picture}\n"
@@ -56,10 +56,10 @@ def test_show_views_draws_a_picture(here, capsys, tmp_path):
     ("arguments", "message"),
     [
         (["data/none.png"], "data/none.png: no such image; check its path"),
-        (["data"], "data: is a folder; name one image in it"),
+        (["data"], "data: this is a folder; name one image in it"),
         ([SEVEN, "--model", "vot"], "models: there is no 'vot'; did you mean 'vit'?"),
         ([SEVEN, "-o", "v.xyz"], "--output v.xyz: name a file that ends in .png"),
     ],
 )
-def test_show_views_refuses_what_it_cannot_draw(here, refused, arguments, message):
+def test_show_views_refuses_wrong_arguments(digits_cwd, refused, arguments, message):
     assert message in refused(main, "show-views", *arguments)

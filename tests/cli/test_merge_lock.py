@@ -1,4 +1,4 @@
-"""Two branches that both changed dvc.lock are merged by real git, stage by stage."""
+"""`referee merge-lock`: git merges two branches that both changed dvc.lock, stage by stage."""
 
 import pytest
 from ruamel.yaml import YAML
@@ -14,7 +14,7 @@ def entry(md5):
 
 @pytest.fixture
 def clone(tmp_path):
-    """Ours extracted `uci`; theirs extracted `print` and has no `old` any more; both changed `adapt`, differently."""
+    """Create two branches: ours adds `uci`, theirs adds `print` and removes `old`, and `adapt` differs between them."""
     clone = SmallProject(tmp_path)
     clone.git_init()
     base = {"embed@mnist-vit": entry("1"), "adapt@mnist-uci": entry("1")}
@@ -29,25 +29,25 @@ def clone(tmp_path):
 
 def write_and_commit(clone, stages):
     write_stages(stages, clone.folder / "dvc.lock")
-    clone.commit("one more")
+    clone.commit("stages")
 
 
-def check(clone):
+def assert_merged(clone):
     stages = YAML(typ="safe").load((clone.folder / "dvc.lock").read_text())["stages"]
     assert stages == {"embed@mnist-vit": entry("1"), "embed@uci-vit": entry("2"), "embed@print-vit": entry("3")}
 
 
-def test_a_conflict_is_resolved_afterwards(clone, monkeypatch, refused, capsys):
+def test_command_resolves_a_conflict_left_by_git(clone, monkeypatch, refused, capsys):
     monkeypatch.chdir(clone.folder)
     assert "no conflict" in refused(main, "merge-lock")
     assert clone.run("git", "merge", "theirs", ok=False).returncode == 1
     assert main(["merge-lock"]) == 0
     assert "adapt@mnist-uci" in capsys.readouterr().err
-    check(clone)
+    assert_merged(clone)
 
 
-def test_git_merges_by_itself_once_the_driver_is_installed(clone):
+def test_git_merges_without_conflict_once_the_driver_is_installed(clone):
     clone.run("referee", "merge-lock", "--install")
     clone.commit("attributes")
     clone.run("git", "merge", "--no-edit", "theirs")
-    check(clone)
+    assert_merged(clone)

@@ -1,4 +1,4 @@
-"""`referee predict` on real digits: the figures of `evaluate` again, every format, every mistake."""
+"""`referee predict` on real digits: agreement with `evaluate`, output formats and error messages."""
 
 import csv
 import io
@@ -27,57 +27,59 @@ SEVEN = "data/digits/uci/7/00007.png"
 
 
 @pytest.fixture
-def here(here, monkeypatch):
-    monkeypatch.delattr("pipeline.extraction.executor.keep_freed_memory")  # of stages: not in a user's process
+def digits_cwd(digits_cwd, monkeypatch):
+    monkeypatch.delattr("pipeline.extraction.executor.keep_freed_memory")  # for stages only, not for a user's process
 
 
 def predict(capsys, *arguments):
-    """Run `referee predict`, which must succeed; return its output."""
+    """Run `referee predict` and return its output."""
     assert main([*PROBLEM, *arguments]) == 0
     return capsys.readouterr().out
 
 
 @pytest.fixture
 def refused(refused):
-    """Run `referee predict`, which must refuse; return its line."""
+    """Return a function that runs `referee predict`, which must fail, and returns its error line."""
     return partial(refused, main, *PROBLEM)
 
 
-def winners(table):
-    """Return the class of rank 1 of every image of a CSV."""
+def top_classes(table):
+    """Return the class of rank 1 for each image of a CSV text."""
     return [row["class"] for row in csv.DictReader(io.StringIO(table)) if row["rank"] == "1"]
 
 
-def test_the_predictions_are_those_that_evaluate_counted(lookalike, capsys, monkeypatch, tmp_path):
-    counted = []  # its tables do not tell whose label is whose, so its scores are kept here
+def test_predictions_equal_those_scored_by_evaluate(linked_project, capsys, monkeypatch, tmp_path):
+    scores_by_seed = []  # its tables do not contain the predictions
     tables = evaluate.problem_tables
-    monkeypatch.setattr(evaluate, "problem_tables", lambda p, *rest: counted.extend(p.scores) or tables(p, *rest))
+    monkeypatch.setattr(
+        evaluate, "problem_tables", lambda p, *rest: scores_by_seed.extend(p.scores) or tables(p, *rest)
+    )
     assert run_stage(["evaluate", "mnist-uci"]) == 0
     capsys.readouterr()
     images, labels = read_images(MANIFEST), read_labels(MANIFEST)[0].astype(str)
     tasks, file, wrong = read_tasks(MANIFEST), tmp_path / "deep" / "labels.csv", 0
-    for seed, scores in enumerate(counted):
+    for seed, scores in enumerate(scores_by_seed):
         test = np.flatnonzero(tasks.is_test(seed))
-        chosen = ("--seed", str(seed), "--format", "csv")
-        predicted = winners(predict(capsys, *chosen, *(images[i].path for i in test)))
+        options = ("--seed", str(seed), "--format", "csv")
+        predicted = top_classes(predict(capsys, *options, *(images[i].path for i in test)))
         assert predicted == [str(label) for label in scores.branches["fused"].label]
         wrong += (labels[test] != predicted).sum()
         old = test[tasks.task[test] < 2]
-        line = predict(capsys, *chosen, "--after-task", "2", "-o", str(file), *(images[i].path for i in old))
+        line = predict(capsys, *options, "--after-task", "2", "-o", str(file), *(images[i].path for i in old))
         assert line == f"{file}: {len(old)} images\n"
         assert {row["class"] for row in csv.DictReader(io.StringIO(file.read_text()))} <= set("0123")
-        right = labels[old] == winners(file.read_text())
+        right = labels[old] == top_classes(file.read_text())
         for task in (0, 1):
             assert right[tasks.task[old] == task].mean() == pytest.approx(scores.accuracy[1, task])
-    assert wrong > 0  # a model that never errs would hide a prediction that is taken from the label
+    assert wrong > 0  # otherwise, predictions copied from the labels would pass
 
 
-def test_every_format_has_the_same_predictions(here, capsys):
+def test_all_formats_have_the_same_predictions(digits_cwd, capsys):
     folder = "data/digits/uci/7"
     output = json.loads(predict(capsys, "--top", "2", "--format", "json", SEVEN, folder))
     images = output["images"]
     assert [image["image"] for image in images] == [
-        SEVEN,  # as named first, and not again in its folder
+        SEVEN,  # named first, and not repeated with its folder
         *(str(path) for path in sorted(Path(folder).iterdir()) if str(path) != SEVEN),
     ]
     first = images[0]
@@ -99,13 +101,13 @@ def test_every_format_has_the_same_predictions(here, capsys):
     assert line.endswith(f"{first['top'][1]['class']} {100 * first['top'][1]['confidence']:.1f}%")
 
 
-def test_a_folder_with_photos_of_every_kind_unreadable_ones_and_files_that_are_none(here, capsys, refused, tmp_path):
+def test_folder_with_unreadable_images_and_other_files(digits_cwd, capsys, refused, tmp_path):
     with Image.open(SEVEN) as digit:
         digit.convert("RGB").resize((300, 200)).save(tmp_path / "photo.JPG")
-    (tmp_path / "notes.txt").write_text("not an image, and not asked for")
-    (tmp_path / "._photo.jpg").write_text("what another system left beside it")
-    (tmp_path / "round").symlink_to(tmp_path)
-    assert len(winners(predict(capsys, "--format", "csv", str(tmp_path)))) == 1
+    (tmp_path / "notes.txt").write_text("not an image")
+    (tmp_path / "._photo.jpg").write_text("macOS metadata")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    assert len(top_classes(predict(capsys, "--format", "csv", str(tmp_path)))) == 1
     (tmp_path / "cut.png").write_bytes(Path(SEVEN).read_bytes()[:60])
     (tmp_path / "empty.jpg").touch()
     assert main([*PROBLEM, str(tmp_path), "-o", str(tmp_path / "labels.csv")]) == 2
@@ -129,16 +131,16 @@ def test_a_folder_with_photos_of_every_kind_unreadable_ones_and_files_that_are_n
         (("none.jpg",), "none.jpg: no such file or folder; check the path"),
         (("cache/prompts",), "cache/prompts: no image in this folder"),
         (("--seed", "7", SEVEN), "seed 7: the models were made for the seeds 0, 1"),
-        (("--output", "data", SEVEN), "--output data: is a folder; name a file in it"),
+        (("--output", "data", SEVEN), "--output data: this is a folder; name a file in it"),
         (("--output", "x.docx", SEVEN), "--output x.docx: no format 'docx'; name a .csv, .json"),
     ],
 )
-def test_a_wrong_argument_is_one_line(here, refused, arguments, message):
+def test_wrong_arguments_are_reported_in_one_line(digits_cwd, refused, arguments, message):
     assert message in refused(*arguments)
 
 
 @pytest.mark.parametrize("store", ["target/mnist-uci.zarr", "bases/mnist.json"])
-def test_a_store_that_is_not_there_says_how_to_get_it(lookalike, digits, refused, store):
+def test_missing_store_is_reported_with_the_remedy(linked_project, digits, refused, store):
     top = Path("cache") / store.split("/", maxsplit=1)[0]
     top.unlink()
     top.mkdir()
@@ -155,25 +157,25 @@ def test_a_store_that_is_not_there_says_how_to_get_it(lookalike, digits, refused
         ("rff", {"sigma": 1e-3}, "cache/bases/mnist.json: drawn with rff.sigma = 0.0001, but params.yaml says 0.001"),
     ],
 )
-def test_settings_that_changed_since_are_noticed(lookalike, refused, section, changes, message):
-    lookalike.change_params(**{section: changes})
+def test_settings_changed_since_the_fit_are_refused(linked_project, refused, section, changes, message):
+    linked_project.change_params(**{section: changes})
     assert message in refused(SEVEN)
 
 
-def test_a_model_that_is_not_the_one_of_the_store_is_refused(lookalike, refused):
+def test_model_that_differs_from_the_cached_features_is_refused(linked_project, refused):
     shutil.copytree("weights/digits/vit", "other")
     state = load_file("other/model.safetensors")
     name = next(name for name, tensor in state.items() if tensor.ndim == 2)
     state[name] = state[name].clone()
     state[name][0, 0] += torch.tensor(0.5, dtype=state[name].dtype)
     save_file(state, "other/model.safetensors")
-    vit = lookalike.read_params()["models"]["vit"]
-    lookalike.change_params(models={"vit": vit | {"origin": "other"}})
+    vit = linked_project.read_params()["models"]["vit"]
+    linked_project.change_params(models={"vit": vit | {"origin": "other"}})
     line = refused(SEVEN)
     assert all(part in line for part in ("models.vit (other): its weights", "uci/vit.zarr", "dvc repro"))
-    lookalike.change_params(models={"vit": vit | {"preprocessing": {"crop_pct": 0.5}}})
+    linked_project.change_params(models={"vit": vit | {"preprocessing": {"crop_pct": 0.5}}})
     assert "models.vit (weights/digits/vit): its preprocessing" in refused(SEVEN)
-    lookalike.change_params(models={"vit": {"library": "imported", "name": "mine", "origin": "features.npz"}})
+    linked_project.change_params(models={"vit": {"library": "imported", "name": "mine", "origin": "features.npz"}})
     line = refused(SEVEN)
     assert "models.vit: its embeddings were computed elsewhere" in line
     assert "referee export" in line

@@ -1,4 +1,4 @@
-"""`inspect --remote` and `summary --remote` where something is amiss; with a server: pipeline_runs/test_sharing.py."""
+"""`inspect --remote` reads a store on a remote and reports errors. With a server: pipeline_runs/test_sharing.py."""
 
 import json
 import shutil
@@ -10,7 +10,7 @@ from pipeline.cli.main import main
 from pipeline.store.array_store import write_arrays
 from small_project import SmallProject
 
-# DVC's own use of pygtrie, which warns wherever an index of outputs is built.
+# DVC uses pygtrie, which warns whenever an index of outputs is built
 pytestmark = pytest.mark.filterwarnings("ignore:_NoneStep.value:DeprecationWarning")
 
 STORE = "cache/source/left.zarr"
@@ -23,7 +23,7 @@ stages:
 
 @pytest.fixture(scope="module")
 def pushed(tmp_path_factory):
-    """A repository of two outputs that were pushed to a folder, and of which none is here any more."""
+    """Create a repository whose two outputs were pushed to a folder and then deleted; return its parent folder."""
     project = SmallProject(tmp_path_factory.mktemp("pushed") / "project")
     project.folder.mkdir()
     project.git_init()
@@ -37,14 +37,14 @@ def pushed(tmp_path_factory):
     project.run("referee", "share", "--create", str(project.folder.parent / "remote"))
     project.run("dvc", "push", "--quiet")
     project.commit("results")
-    for gone in (".dvc/cache", "cache", "results"):
-        shutil.rmtree(project.folder / gone)
+    for name in (".dvc/cache", "cache", "results"):
+        shutil.rmtree(project.folder / name)
     return project.folder.parent
 
 
 @pytest.fixture
 def clone(pushed, tmp_path, monkeypatch):
-    """Be in a copy of the repository with a remote of its own; return the folder of the remote."""
+    """Change into a copy of the repository with its own remote; return the folder of the remote."""
     shutil.copytree(pushed, tmp_path, dirs_exist_ok=True)
     config = tmp_path / "project/.dvc/config"
     config.write_text(config.read_text().replace(str(pushed), str(tmp_path)))
@@ -53,7 +53,7 @@ def clone(pushed, tmp_path, monkeypatch):
     return tmp_path / "remote"
 
 
-def test_a_store_is_read_and_not_pulled(clone, capsys):
+def test_inspect_reads_a_store_without_pulling_it(clone, capsys):
     assert main(["inspect", "--remote", STORE]) == 0
     text = capsys.readouterr().out
     assert "means           float64   [3, 400]" in text
@@ -66,7 +66,7 @@ def test_a_store_is_read_and_not_pulled(clone, capsys):
         assert not (clone.parent / "project" / folder).exists()
 
 
-def test_what_is_not_there(clone, refused):
+def test_missing_stores_and_remotes_are_reported(clone, refused):
     assert "cache/none.zarr: " in refused(main, "inspect", "--remote", "cache/none.zarr")
     line = refused(main, "inspect", "--remote", "results/probes/left.json")
     assert "results/probes/left.json: not a Zarr store" in line
@@ -79,8 +79,8 @@ def test_what_is_not_there(clone, refused):
 
 
 @pytest.mark.parametrize("content", [b"", b"[", b"[{}]", b"7", None], ids=str)
-def test_a_damaged_object_is_one_line(clone, refused, content):
-    """The list of a store's files, and (None) the files, are not what their names say."""
+def test_damaged_objects_are_reported_in_one_line(clone, refused, content):
+    """Damage the list of a store's files or, if ``content`` is None, the files."""
     for file in [file for file in clone.rglob("*") if file.is_file()]:
         if (content is None) != file.name.endswith(".dir"):
             file.chmod(0o644)

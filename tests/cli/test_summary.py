@@ -1,4 +1,4 @@
-"""`referee summary`: the table of compared methods where every problem has one, else the metrics of each problem."""
+"""`referee summary`: a table of compared methods if every problem has a comparison, else one of the problems."""
 
 import json
 import shutil
@@ -16,9 +16,9 @@ METRICS = {"test_images": 120, "classes": 4, "made_with": MADE_WITH, "A_T": 91.0
 METRICS |= {"source_only_A_T": 70.0, "forgetting": 1.0, "pseudo_label_accuracy": 95.0}
 
 
-def compared(a_t, title):
-    entry = {"title": title, "group": "referee", "source_samples": False}
-    return {**entry, "A_T": a_t, "A_T_sd": 0.4, "A_T_per_seed": [a_t - 0.4, a_t + 0.4]}
+def method_entry(a_t, title):
+    figures = {"A_T": a_t, "A_T_sd": 0.4, "A_T_per_seed": [a_t - 0.4, a_t + 0.4]}
+    return {"title": title, "group": "referee", "source_samples": False, **figures}
 
 
 def write(path, content):
@@ -28,14 +28,14 @@ def write(path, content):
 
 @pytest.fixture
 def project(params_alone):
-    other = {"source": "right", "target": "left"}
-    params_alone.change_params(sources={"right": {}}, problems={"right-left": other})
+    problem = {"source": "right", "target": "left"}
+    params_alone.change_params(sources={"right": {}}, problems={"right-left": problem})
     params = params_alone.read_params()
     for domain in params["domains"]:
         write(paths.probe("toy", domain), PROBE)
     for problem in params["problems"]:
         write(paths.evaluation("toy", problem), METRICS)
-        methods = {"source_only": compared(70.0, "source_only"), "calibrated": compared(93.3, "calibrated")}
+        methods = {name: method_entry(a_t, name) for name, a_t in (("source_only", 70.0), ("calibrated", 93.3))}
         write(paths.comparison("toy", problem), {"made_with": MADE_WITH, "test_images": 120, "methods": methods})
     return params_alone
 
@@ -45,7 +45,7 @@ def summary(capsys):
     return capsys.readouterr().out
 
 
-def test_compared_methods_side_by_side_and_the_report_last(project, capsys):
+def test_methods_are_compared_side_by_side_above_the_report(project, capsys):
     text = summary(capsys)
     assert text.index("features of suite toy") < text.index("Final accuracy, toy")
     (line,) = [line for line in text.splitlines() if line.startswith("right-left")]
@@ -55,28 +55,28 @@ def test_compared_methods_side_by_side_and_the_report_last(project, capsys):
     digest = figures_digest(paths.figures("toy", ["left-right", "right-left"]))
     paths.report("toy").write_text(f'<meta name="figures" content="{digest}">')
     assert summary(capsys).splitlines()[-1].startswith(f"report: {paths.report('toy')} (open it")
-    write(paths.evaluation("toy", "left-right"), METRICS | {"A_T": 90.0})  # of another commit
+    write(paths.evaluation("toy", "left-right"), METRICS | {"A_T": 90.0})  # as after checking out another commit
     assert "dvc repro --force report" in summary(capsys).splitlines()[-1]
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "changes",
     [
         {"method": {"variant": "paper", "options": {}}},
         {"method": {"variant": "calibrated", "options": {"ridge": 0.5}}},
         {"refinement": {"steps": 2, "step_size": 0.01, "radius": 0.03, "mutual_attention": False}},
     ],
 )
-def test_a_method_that_no_comparison_runs_has_a_table_of_its_own(project, capsys, changed):
-    project.change_params(**changed)
+def test_method_outside_the_comparison_has_a_separate_table(project, capsys, changes):
+    project.change_params(**changes)
     text = summary(capsys)
     assert text.index("Final accuracy, toy") < text.index("final accuracy A_T, variant ")
-    assert ("ridge 0.5" in text) == ("ridge" in str(changed))
+    assert ("ridge 0.5" in text) == ("ridge" in str(changes))
     assert "91.0±0.5" in text
 
 
-def test_results_of_evaluate_alone_and_none_at_all(project, capsys, refused):
-    paths.comparison("toy", "right-left").unlink()  # a problem that was not compared
+def test_evaluations_without_comparison_and_missing_results(project, capsys, refused):
+    paths.comparison("toy", "right-left").unlink()  # this problem was not compared
     text = summary(capsys)
     assert "91.0±0.5" in text
     assert "93.3" not in text
@@ -88,15 +88,15 @@ def test_results_of_evaluate_alone_and_none_at_all(project, capsys, refused):
     assert "results/toy: no results yet; run dvc repro" in refused(main, "summary")
 
 
-def test_results_that_are_damaged_or_missing(project, refused):
-    damaged, gone = paths.comparison("toy", "right-left"), paths.probe("toy", "left")
+def test_damaged_and_missing_results_are_reported(project, refused):
+    damaged, missing = paths.comparison("toy", "right-left"), paths.probe("toy", "left")
     damaged.write_text("{")
     assert f"{damaged}: Invalid JSON" in refused(main, "summary")
-    gone.unlink()
-    assert f"{gone}: no such file; run dvc repro" in refused(main, "summary")
+    missing.unlink()
+    assert f"{missing}: no such file; run dvc repro" in refused(main, "summary")
 
 
-def test_figures_of_other_parameters_say_which(project, capsys):
+def test_figures_of_other_parameters_are_marked(project, capsys):
     assert "not of today" not in summary(capsys)
     project.change_params(rff={"D": 1000})
     text = summary(capsys)
@@ -107,7 +107,7 @@ def test_figures_of_other_parameters_say_which(project, capsys):
     assert "! not of today's params.yaml: right-left made with rff.D=50" in text
 
 
-def test_a_model_that_guesses_is_named_with_what_to_do(project, capsys):
+def test_model_that_guesses_is_named_with_the_remedy(project, capsys):
     assert "guess" not in summary(capsys)
     write(paths.probe("toy", "left"), {**PROBE, "zero_shot": 0.26})
     (warning,) = [line for line in summary(capsys).splitlines() if "guesses" in line]

@@ -1,4 +1,4 @@
-"""`referee use`: suite.yaml is a copy of a file in suites/; nothing else changes; an edited one is not lost."""
+"""`referee use` copies a file of suites/ to suite.yaml, changes nothing else and does not overwrite edits."""
 
 import shutil
 from pathlib import Path
@@ -13,7 +13,7 @@ from shards import files_in
 
 
 @pytest.mark.parametrize("suite", ["digits", "template", "office_caltech10"])
-def test_a_suite_is_copied_byte_for_byte_and_nothing_else_changes(shipped, suite):
+def test_suite_is_copied_byte_for_byte_and_nothing_else_changes(shipped, suite):
     results = shipped / "results/digits/metrics.json"
     results.parent.mkdir(parents=True)
     results.write_text("{}")
@@ -26,19 +26,19 @@ def test_a_suite_is_copied_byte_for_byte_and_nothing_else_changes(shipped, suite
 
 
 @pytest.mark.parametrize("folder", ["officehome/Real World", "officehome/Real_World", "OfficeHome/RealWorld"])
-def test_the_usual_folder_found_on_disk_is_written(shipped, folder):
+def test_usual_folder_found_on_disk_is_chosen(shipped, folder):
     (shipped / "data" / folder / "Bed").mkdir(parents=True)
     use("officehome")
     domains = load_params().domains
     assert domains["real_world"].images == f"data/{folder}"
-    assert domains["art"].images == "data/officehome/Art"  # none on disk: the first
-    written, file = (Path(name).read_text() for name in ("suite.yaml", "suites/officehome.yaml"))
-    left_out = [line for line in written.splitlines() if line not in file.splitlines()]
-    assert all(line.startswith("    images: ") for line in left_out)
-    assert file.count("#") == written.count("#")
+    assert domains["art"].images == "data/officehome/Art"  # the first, as none is on disk
+    copy, original = (Path(name).read_text() for name in ("suite.yaml", "suites/officehome.yaml"))
+    changed = [line for line in copy.splitlines() if line not in original.splitlines()]
+    assert all(line.startswith("    images: ") for line in changed)
+    assert original.count("#") == copy.count("#")
 
 
-def test_published_settings_that_differ_are_named_with_the_command(shipped, capsys):
+def test_settings_that_differ_from_the_published_ones_are_named_with_the_command(shipped, capsys):
     assert main(["use", "office31"]) == 0
     first, *others, last = capsys.readouterr().out.splitlines()
     assert first.startswith("suite.yaml: suite office31, 3 domains, 6 problems")
@@ -55,7 +55,7 @@ EDITS = {"a comment": ("\n", "  # mine\n"), "a folder": ("data/officehome/Art", 
 @pytest.mark.parametrize(
     ("suite", "edit"), [("digits", "a comment"), ("officehome", "a comment"), ("officehome", "a folder")]
 )
-def test_an_edited_suite_yaml_is_not_lost(shipped, suite, edit):
+def test_edited_suite_yaml_is_not_overwritten(shipped, suite, edit):
     use(suite)
     edited = Path("suite.yaml").read_text().replace(*EDITS[edit], 1)
     Path("suite.yaml").write_text(edited)
@@ -69,7 +69,7 @@ def test_an_edited_suite_yaml_is_not_lost(shipped, suite, edit):
     assert main(["use", "digits", "--force"]) == 0
 
 
-def test_an_unknown_suite_names_the_nearest(shipped, refused):
+def test_unknown_suite_suggests_the_nearest(shipped, refused):
     assert "suites: there is no suite 'ofice31'; did you mean 'office31'" in refused(main, "use", "ofice31")
     with pytest.raises(ParamsError, match=r"gone.yaml: no such file"):
         use("gone.yaml")

@@ -1,4 +1,4 @@
-"""README.md's first two commands in a fresh clone, nothing else before them: many minutes, so `make test-long` only."""
+"""Run README.md's first two commands in a fresh clone."""
 
 import json
 import os
@@ -13,8 +13,8 @@ from small_project import ROOT
 pytestmark = pytest.mark.long
 
 README = ROOT / "README.md"
-WITHIN = 0.3  # of a mean accuracy: another processor may round otherwise
-# `make test` would run this test again: of the tests only one file, but lint, types and import rules as they are
+TOLERANCE = 0.3  # of a mean accuracy: processors round differently
+# `make test` must not run this test again: one file of tests, but all of lint, types and import rules
 ONE_FILE = {"PYTEST_ADDOPTS": "tests/method/test_fusion.py"}
 
 
@@ -23,11 +23,6 @@ def clone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("first") / "clone"
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True)
     return folder
-
-
-def commands():
-    block = next(block for block in read_page(README).blocks if block.is_command)
-    return block.lines
 
 
 def run(command, folder, **environment):
@@ -41,8 +36,8 @@ def run(command, folder, **environment):
     )
 
 
-def shown():
-    """Return what the page's table says of `calibrated`, by problem."""
+def read_table():
+    """Return the page's accuracies of `calibrated` by problem."""
     table = README.read_text(encoding="utf-8").split("<!-- table -->")[1].split("<!-- /table -->")[0]
     header, _, *rows = [line.strip("| ").split(" | ") for line in table.strip().splitlines()]
     column = [title.strip("*") for title in header].index("calibrated")
@@ -51,23 +46,22 @@ def shown():
     }
 
 
-def test_the_first_gives_the_table_that_the_page_shows(clone):
-    assert commands() == ["make repro", "make test"]
+def test_make_repro_reproduces_the_table_of_the_page(clone):
+    block = next(block for block in read_page(README).blocks if block.is_command)
+    assert block.lines == ["make repro", "make test"]
     done = run("make repro", clone)
     assert done.returncode == 0, done.stderr
-    found = {
-        problem: json.loads((clone / f"results/digits/problems/{problem}/comparison.json").read_text())
-        for problem in shown()
-    }
-    assert len(found) == 4
-    assert {p: entries["methods"]["calibrated"]["A_T"] for p, entries in found.items()} == {
-        problem: pytest.approx(mean, abs=WITHIN) for problem, mean in shown().items()
-    }
+    documented, computed = read_table(), {}
+    for problem in documented:
+        file = clone / f"results/digits/problems/{problem}/comparison.json"
+        computed[problem] = json.loads(file.read_text())["methods"]["calibrated"]["A_T"]
+    assert len(computed) == 4
+    assert computed == pytest.approx(documented, abs=TOLERANCE)
     assert "results/digits/report.html" in done.stdout
     assert (clone / "results/digits/report.html").is_file()
 
 
-def test_the_second_passes_and_is_what_ci_runs(clone):
+def test_make_test_passes_and_is_run_by_ci(clone):
     assert re.search(r"^CI=true make test\b", (ROOT / ".ci/run").read_text(), re.MULTILINE)
     done = run("make test", clone, **ONE_FILE)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,6 +1,6 @@
-"""As a new user: the wheel in an empty environment, a Parquet file of Hugging Face's `datasets`, a report; no clone.
+"""Install the wheel in an empty environment and run a project from a Parquet file to the report, without a clone.
 
-The commands are those of README.md and docs/how-to/own-data.md. Then new versions of the package are installed.
+The commands are those of README.md and docs/how-to/own-data.md. Then the installed package is changed.
 """
 
 import re
@@ -29,26 +29,26 @@ SUITE = next(
 
 
 class Installed(SmallProject):
-    """A project beside an environment with the wheel; nothing of the clone can be imported."""
+    """A project beside an environment with the wheel, in which the clone cannot be imported."""
 
     env = property(lambda self: self.folder.parent / "env")
 
-    def environment(self, **more):
-        kept = super().environment(**more)
-        kept.pop("PYTHONPATH", None)
-        return {**kept, "PATH": f"{self.env / 'bin'}:/usr/bin:/bin"}
+    def environment(self, **variables):
+        environment = super().environment(**variables)
+        environment.pop("PYTHONPATH", None)
+        return {**environment, "PATH": f"{self.env / 'bin'}:/usr/bin:/bin"}
 
     def dvc_repro(self):
         return {name.partition("@")[0] for name in self.repro()}
 
     @property
     def package(self):
-        where = "import pipeline; print(pipeline.__file__)"
-        return Path(self.run("python", "-c", where).stdout.strip()).parent
+        script = "import pipeline; print(pipeline.__file__)"
+        return Path(self.run("python", "-c", script).stdout.strip()).parent
 
 
 def write_dataset(file):
-    """Write images of two domains with the real library: one file, two columns of class labels."""
+    """Write images of two domains to one Parquet file with two columns of class labels."""
     import datasets
 
     domains = {"Photos": mnist, "Drawings": printed}
@@ -69,7 +69,7 @@ def write_dataset(file):
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     base = tmp_path_factory.mktemp("installed")
-    python = (sys.executable, "-m")  # as `make dist` does
+    python = (sys.executable, "-m")  # the same commands as in `make dist`
     subprocess.run([*python, "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(base), str(ROOT)], check=True)
     (wheel,) = base.glob("*.whl")
     subprocess.run([*python, "twine", "check", "--strict", str(wheel)], check=True)
@@ -82,7 +82,7 @@ def project(tmp_path_factory):
     return project
 
 
-def test_from_a_parquet_file_to_a_report(project):
+def test_project_runs_from_a_parquet_file_to_the_report(project):
     assert project.package.is_relative_to(project.env)
     folder, command = REPRO.split(" && ")
     assert (folder, command) == (f"cd {project.folder.name}", "dvc repro")
@@ -103,8 +103,8 @@ def test_from_a_parquet_file_to_a_report(project):
     assert project.dvc_repro() == {"code"}
 
 
-def test_a_new_version_runs_only_what_it_changed(project):
-    """What counts as a change: test_what_runs_again.py."""
+def test_new_version_runs_only_the_stages_that_it_changed(project):
+    """Kinds of changes are tested in test_what_runs_again.py."""
     with (project.package / "method/relabelling.py").open("a") as file:
         file.write("UNUSED = 1\n")
     ran = project.dvc_repro()

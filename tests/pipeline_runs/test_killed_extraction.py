@@ -1,4 +1,4 @@
-"""SIGKILL a real extraction again and again: it resumes, and the store ends as if nothing had happened."""
+"""An extraction that is killed repeatedly resumes and writes the same bytes as an undisturbed one."""
 
 import shutil
 import time
@@ -21,13 +21,14 @@ def rows_logged(project):
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    made = SmallProject(tmp_path_factory.mktemp("project")).create(per_class=250)
-    made.run_here(("manifest", "left"))
-    return made
+    project = SmallProject(tmp_path_factory.mktemp("project")).create(per_class=250)
+    project.run_here(("manifest", "left"))
+    return project
 
 
 @pytest.fixture(scope="module")
 def undisturbed(project):
+    """Run the extraction without a kill; return the digest of the store and the size of the log."""
     project.run_here(EMBED)
     digest = tree_digest(project.folder / STORE)
     size = rows_logged(project)
@@ -37,7 +38,7 @@ def undisturbed(project):
 
 
 def kill_when_logged(project, target):
-    """Start the stage, SIGKILL it once the log has passed ``target`` bytes; return whether it was still at work."""
+    """Start the stage and kill it once the log has ``target`` bytes; return whether it was still running."""
     process = project.start(*STAGE, *EMBED)
     while process.poll() is None and rows_logged(project) < target:
         time.sleep(0.002)
@@ -47,7 +48,7 @@ def kill_when_logged(project, target):
     return alive
 
 
-def test_killed_again_and_again_ends_byte_identical(project, undisturbed):
+def test_killed_extraction_resumes_and_ends_byte_identical(project, undisturbed):
     digest, size = undisturbed
     killed = 0
     for kill in range(1, KILLS + 1):
@@ -59,15 +60,15 @@ def test_killed_again_and_again_ends_byte_identical(project, undisturbed):
     output = project.stage(*EMBED).stdout
     assert tree_digest(project.folder / STORE) == digest
     embedded_now = int(output.split("; ")[1].split()[0])
-    assert 0 < embedded_now < 800, output  # of 1,000: the killed runs' work was taken up
+    assert 0 < embedded_now < 800, output  # of 1,000: the killed runs' rows were reused
     assert not list((project.folder / STORE).parent.glob(".*partial"))
 
 
 @pytest.mark.long
-def test_a_teammate_elsewhere_ends_byte_identical(project, undisturbed, tmp_path):
-    """Another folder, order of files, batch size, workers, threads, user, language and time zone; the same hashes."""
+def test_extraction_in_another_environment_is_byte_identical(project, undisturbed, tmp_path):
+    """Change the folder, order of files, batch size, workers, threads, user, language and time zone."""
     digest, _ = undisturbed
-    mate = SmallProject(tmp_path / "another folder" / "with its own name")
+    mate = SmallProject(tmp_path / "another folder" / "with another name")
     for name in ("weights", "data/left"):
         for file, content in reversed(files_in(project.folder / name).items()):
             copy = mate.folder / name / file
@@ -75,13 +76,13 @@ def test_a_teammate_elsewhere_ends_byte_identical(project, undisturbed, tmp_path
             copy.write_bytes(content)
     mate.write_params(project.read_params())
     mate.change_params(runtime={"workers": 5, "batch_size": 7})
-    other = {"OMP_NUM_THREADS": "3", "OPENBLAS_NUM_THREADS": "3", "MKL_NUM_THREADS": "3"}
-    other |= {"USER": "mate", "LC_ALL": "C", "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "7"}
-    mate.stage("manifest", "left", **other)
-    mate.stage(*EMBED, **other)
+    variables = {"OMP_NUM_THREADS": "3", "OPENBLAS_NUM_THREADS": "3", "MKL_NUM_THREADS": "3"}
+    variables |= {"USER": "mate", "LC_ALL": "C", "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "7"}
+    mate.stage("manifest", "left", **variables)
+    mate.stage(*EMBED, **variables)
     assert tree_digest(mate.folder / STORE) == digest
     for stage in (("embed", "left", "clip"), ("prompts", "left")):
-        mate.stage(*stage, **other)
+        mate.stage(*stage, **variables)
         project.run_here(stage)
-    for made in ("manifests/left", "embeddings/left/clip.zarr", "prompts/left.zarr"):
-        assert tree_digest(mate.folder / "cache" / made) == tree_digest(project.folder / "cache" / made)
+    for name in ("manifests/left", "embeddings/left/clip.zarr", "prompts/left.zarr"):
+        assert tree_digest(mate.folder / "cache" / name) == tree_digest(project.folder / "cache" / name)

@@ -1,7 +1,7 @@
-"""The commands of docs/scale.md that start a cluster or use one, run as they stand there, on a small project.
+"""Run the commands of docs/scale.md that start or use a cluster on a small project.
 
-What stands for something else here: the scheduler's address; a driver that lists two GPUs (torch then finds none and
-uses the processor, which is what an `embed` does whose device is auto); as many cores and gigabytes as Slurm has here.
+Replaced are the scheduler's address, the numbers of Slurm jobs, cores and gigabytes, and the GPU driver: a script lists
+two GPUs, and `embed` then uses the CPU, because torch finds none.
 """
 
 import os
@@ -21,20 +21,20 @@ PAGE = "docs/scale.md"
 STORE = "cache/embeddings/left/vit.zarr"
 
 
-def lines(word):
-    """Return the lines of the page's block that has ``word``, without those that install."""
+def commands_with(word):
+    """Return the commands of the block that contains ``word``; check its pip lines instead of returning them."""
     (block,) = [b for b in read_page(ROOT / PAGE).blocks if b.is_command and word in b.text]
-    installs = [line for line in block.lines if line.startswith("pip install")]
-    for line in installs:
+    pip_lines = [line for line in block.lines if line.startswith("pip install")]
+    for line in pip_lines:
         assert is_installed(line.split()[-1].strip("'")), line
-    return [line for line in block.lines if line not in installs]
+    return [line for line in block.lines if line not in pip_lines]
 
 
-def is_installed(what):
-    """Is a requirement met here? ``.[extra]`` stands for those of this package."""
-    if extra := re.fullmatch(r"\.\[(\w+)\]", what):
+def is_installed(requirement):
+    """Return whether a package is installed, or an extra of this package (``.[extra]``) exists."""
+    if extra := re.fullmatch(r"\.\[(\w+)\]", requirement):
         return extra[1] in metadata.metadata("referee-pipeline").get_all("Provides-Extra")
-    return bool(metadata.version(what))
+    return bool(metadata.version(requirement))
 
 
 @pytest.fixture
@@ -48,11 +48,11 @@ def project(tmp_path):
 def assert_was_run(project):
     assert (project.folder / STORE).is_dir()
     assert (project.folder / "results/toy/report.html").is_file()
-    assert project.repro() == set(), "without the cluster something is made again"
+    assert project.repro() == set(), "stages run again without the cluster"
 
 
-def test_one_variable(project, tmp_path):
-    export, command = lines("export DASK_SCHEDULER_ADDRESS")
+def test_scheduler_address_in_the_environment(project, tmp_path):
+    export, command = commands_with("export DASK_SCHEDULER_ADDRESS")
     with RealCluster(tmp_path / "cluster") as cluster:
         cluster.add_worker()
         cluster.add_worker()
@@ -66,24 +66,24 @@ def test_several_gpus_on_one_machine(project, tmp_path):
     driver.write_text("#!/bin/sh\necho 0\necho 1\n")
     driver.chmod(0o755)
     path = f"{driver.parent}{os.pathsep}{project.environment()['PATH']}"
-    everything, some = lines("on_this_machine.py")
-    project.run("bash", "-ec", everything, PATH=path)
+    all_gpus, some_gpus = commands_with("on_this_machine.py")
+    project.run("bash", "-ec", all_gpus, PATH=path)
     logs = project.folder / ".referee/cluster"
     assert {file.name for file in logs.glob("worker-*")} == {"worker-0.log", "worker-1.log"}
     assert_was_run(project)
     project.change_params(rff={"sigma": 1e-2})
-    project.run("bash", "-ec", some, PATH=path)
+    project.run("bash", "-ec", some_gpus, PATH=path)
     assert len(list(logs.glob("worker-*"))) == 3
     assert_was_run(project)
 
 
 @needs_slurm
 def test_slurm(project, tmp_path):
-    submit, show = lines("on_slurm.py")
-    here = {"--jobs 4": "--jobs 2", "--cores 8": "--cores 1", "--memory 32GB": "--memory 2GB"}
-    for there, small in here.items():
-        assert there in submit
-        submit = submit.replace(there, small)
+    submit, show = commands_with("on_slurm.py")
+    replacements = {"--jobs 4": "--jobs 2", "--cores 8": "--cores 1", "--memory 32GB": "--memory 2GB"}
+    for documented, small in replacements.items():
+        assert documented in submit
+        submit = submit.replace(documented, small)
     with RealSlurm(tmp_path / "slurm") as slurm:
         project.run("bash", "-ec", submit, **slurm.environment)
         assert_was_run(project)

@@ -1,4 +1,4 @@
-"""A domain in shards gives the manifest's rows and the store's bytes that the same files give in a folder."""
+"""A domain in shards gives the same manifest and embeddings as the same files in a folder."""
 
 import json
 
@@ -16,13 +16,13 @@ EMBED = (("manifest", "left"), ("order", "left"), ("tasks", "left"), ("embed", "
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return a project whose images are files in class folders, with its features."""
+    """Return a project with images in class folders and their features."""
     project = SmallProject(tmp_path_factory.mktemp("folder")).create(per_class=5)
     project.run_here(*EMBED)
     return project
 
 
-def in_shards(folder, target, form):
+def make_sharded(folder, target, form):
     """Return the same project with the images of `left` in three shards."""
     project = SmallProject(target)
     for name in ("weights", "data"):
@@ -45,13 +45,13 @@ def in_shards(folder, target, form):
 
 
 @pytest.mark.parametrize("form", ["tar", "parquet"])
-def test_the_same_rows_and_the_same_bytes(folder, tmp_path, form, capsys):
-    project = in_shards(folder, tmp_path, form)
+def test_shards_give_the_same_rows_and_bytes_as_a_folder(folder, tmp_path, form, capsys):
+    project = make_sharded(folder, tmp_path, form)
     project.run_here(*EMBED)
-    one, other = (p.folder / "cache/manifests/left" for p in (folder, project))
-    assert [row[1:] for row in read_images(other)] == [row[1:] for row in read_images(one)]
-    assert (read_labels(other)[0] == read_labels(one)[0]).all()
-    assert (read_tasks(other).test == read_tasks(one).test).all()
+    expected, manifest = (p.folder / "cache/manifests/left" for p in (folder, project))
+    assert [row[1:] for row in read_images(manifest)] == [row[1:] for row in read_images(expected)]
+    assert (read_labels(manifest)[0] == read_labels(expected)[0]).all()
+    assert (read_tasks(manifest).test == read_tasks(expected).test).all()
     assert tree_digest(project.folder / STORE) == tree_digest(folder.folder / STORE)
     assert "20 embedded now" in capsys.readouterr().out
 
@@ -66,8 +66,8 @@ def test_the_same_rows_and_the_same_bytes(folder, tmp_path, form, capsys):
     assert "1 embedded now" in out
 
 
-def test_a_task_column_decides_when_classes_arrive(folder, tmp_path):
-    """Over alphabet and `classes_per_task`; what suite.yaml says wins over the column."""
+def test_task_column_decides_when_classes_arrive(folder, tmp_path):
+    """The column overrides the alphabet and `classes_per_task`; `tasks` in suite.yaml overrides the column."""
     project, params = SmallProject(tmp_path), folder.read_params()
     members, tasks = {}, []
     for i, (name, data) in enumerate(files_in(folder.folder / "data/left").items()):
@@ -82,8 +82,7 @@ def test_a_task_column_decides_when_classes_arrive(folder, tmp_path):
     manifest = tmp_path / "cache/manifests/left"
     expected = [("dog", 0), ("ant", 1), ("bee", 1), ("cat", 2)]
     assert [row[1:] for row in read_classes(manifest)] == expected
-    found = read_tasks(manifest).task
-    assert found.tolist() == [task - 1 for task in tasks]  # rows are in the order of the files
+    assert read_tasks(manifest).task.tolist() == [task - 1 for task in tasks]  # in the order of the files
 
     params["datasets"]["toy"]["tasks"] = [["cat", "dog"], ["ant", "bee"]]
     project.write_params(params)
@@ -91,8 +90,8 @@ def test_a_task_column_decides_when_classes_arrive(folder, tmp_path):
     assert [row.class_name for row in read_classes(manifest)][:2] == ["cat", "dog"]
 
 
-def test_a_damaged_image_in_a_shard_is_named_or_left_out(folder, tmp_path, monkeypatch, capsys):
-    project = in_shards(folder, tmp_path, "tar")
+def test_damaged_image_in_a_shard_is_named_or_skipped(folder, tmp_path, monkeypatch, capsys):
+    project = make_sharded(folder, tmp_path, "tar")
     write_tar(tmp_path / "shards/3.tar", {"ant/bad.png": b"no image"})
     monkeypatch.chdir(tmp_path)
     assert main(["manifest", "left"]) == 2
@@ -103,9 +102,9 @@ def test_a_damaged_image_in_a_shard_is_named_or_left_out(folder, tmp_path, monke
     assert "20 images, 4 classes; 1 unreadable" in capsys.readouterr().out
 
 
-def test_a_private_domain_in_shards(folder, tmp_path):
-    """Its rows are in the order of their contents; shards are still read one after another."""
-    project = in_shards(folder, tmp_path, "parquet")
+def test_private_domain_in_shards_is_embedded(folder, tmp_path):
+    """Its rows are sorted by content, but shards are still read one after another."""
+    project = make_sharded(folder, tmp_path, "parquet")
     project.change_params(data={"private": ["left"]})
     project.run_here(*EMBED)
     assert (tmp_path / STORE).is_dir()

@@ -1,10 +1,10 @@
-"""What stages read: by the graph, by destroying everything else, and where nothing else is.
+"""Check what stages read: in the graph, after destroying all other files, and with no other files present.
 
-Adapting reads no source row, no source label and no target label. What holds exactly: no stage from the images to the
-adapted classifier reads report.json of the target, or anything of the source but its model and the basis. labels.csv of
-the target is read by `tasks` alone, which writes the split and the task of every image, known while adapting.
-images.csv, whose paths name class folders, is read by `tasks`, `embed` and, where views are refined, by `adapt` (for
-paths and digests of the files), and by no other stage on the way.
+Adaptation reads no source row, no source label and no target label. More exactly, of all stages between the images and
+the adapted classifier, none reads the target's report.json or anything of the source except its model and the basis.
+Only `tasks` reads the target's labels.csv; it writes the split and the task of each image, which adaptation may know.
+images.csv, whose paths contain class folders, is read only by `tasks`, `embed` and, for paths and digests of refined
+views, `adapt`.
 """
 
 import re
@@ -17,37 +17,37 @@ from pipeline.stage import main
 from repro_here import Graph
 from small_project import PROBLEM, SmallProject, small_params, stages_of, tree_digest
 
-# DVC in this process: its own warnings are its own affair
+# DVC runs in this process; ignore its warnings
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
-# What the target's stages may read of the source: its model, and the basis that the two share.
+# all that the target's stages may read of the source: its model and the shared basis
 FROM_SOURCE = {"cache/source/left.zarr", "cache/bases/left.json"}
 OUTPUT = "cache/target/left-right.zarr"
 
 
 @pytest.fixture(scope="module")
 def graph(finished):
-    """Return every stage of the small project's graph: arguments -> (deps, outs)."""
+    """Return the small project's graph: stage arguments -> (dependencies, outputs)."""
     return Graph(finished).files()
 
 
 def readers(stage, graph):
-    """Return {file: stages that read it} for the stage and all it depends on, but not what made the source model."""
-    makers = {out: name for name, (_, outs) in graph.items() for out in outs}
-    found, done, waiting = {}, set(), [stage]
-    while waiting:
-        name = waiting.pop()
-        if name in done:
+    """Return {file: stages that read it} for a stage and all that it depends on, up to the source model."""
+    writers = {out: name for name, (_, outs) in graph.items() for out in outs}
+    readers_by_file, visited, stack = {}, set(), [stage]
+    while stack:
+        name = stack.pop()
+        if name in visited:
             continue
-        done.add(name)
+        visited.add(name)
         for dep in graph[name][0]:
-            found.setdefault(dep, set()).add(name)
-            if dep in makers and dep not in FROM_SOURCE:
-                waiting.append(makers[dep])
-    return found
+            readers_by_file.setdefault(dep, set()).add(name)
+            if dep in writers and dep not in FROM_SOURCE:
+                stack.append(writers[dep])
+    return readers_by_file
 
 
-def test_the_graph_has_no_path_to_source_data_or_target_labels(graph):
+def test_graph_has_no_path_to_source_data_or_target_labels(graph):
     read = readers(f"adapt {PROBLEM}", graph)
     assert "cache/embeddings/right/vit.zarr" in read
     assert {path for path in read if re.search(r"/left(/|\.|$)", path)} == FROM_SOURCE
@@ -56,13 +56,13 @@ def test_the_graph_has_no_path_to_source_data_or_target_labels(graph):
     assert {stage.split()[0] for stage in read["cache/manifests/right/images"]} == {"tasks", "embed", "adapt"}
 
 
-def test_the_walk_would_find_a_leak(graph):
+def test_readers_would_find_a_leak(graph):
     assert "cache/manifests/right/labels" in readers("evaluate left-right", graph)
     assert "cache/embeddings/left/vit.zarr" in readers("source left", graph)
 
 
-def test_with_source_data_labels_and_image_paths_destroyed_adaptation_gives_the_same_bytes(project_copy):
-    """Refinement is off here; test_refinement.py destroys all but images.csv and the images with it on."""
+def test_adaptation_gives_the_same_bytes_without_source_data_labels_and_image_paths(project_copy):
+    """Refinement is off; with refinement, test_refinement.py destroys all files except images.csv and the images."""
     folder = project_copy.folder
     before = tree_digest(folder / OUTPUT)
     manifest = folder / "cache/manifests/right"
@@ -77,20 +77,20 @@ def test_with_source_data_labels_and_image_paths_destroyed_adaptation_gives_the_
     assert tree_digest(folder / OUTPUT) == before
 
 
-def test_without_its_labels_the_target_cannot_be_evaluated(project_copy, monkeypatch, refused):
+def test_evaluation_requires_the_labels_of_the_target(project_copy, monkeypatch, refused):
     monkeypatch.chdir(project_copy.folder)
     labels = Path("cache/manifests/right/labels/labels.csv")
     labels.unlink()
     assert str(labels) in refused(main, "evaluate", PROBLEM)
 
 
-# A teammate who pulls has no more than what dvc.yaml says. `code` reads the package; the others also read weights or
-# images, which are never pushed.
+# Stages that read more than their pushed dependencies, which are all a teammate can pull. `code` reads the package; the
+# others read weights or images.
 WITH_MORE = ("code", "embed", "prompts", "report")
 
 
 @pytest.mark.parametrize("stage", [s for s in stages_of(small_params()) if s[0] not in WITH_MORE], ids=" ".join)
-def test_a_stage_needs_its_declared_dependencies_alone(finished, graph, tmp_path, stage):
+def test_stage_needs_only_its_declared_dependencies(finished, graph, tmp_path, stage):
     dependencies, outputs = graph[" ".join(stage)]
     for path in ("params.yaml", "suite.yaml", *dependencies):
         copy = shutil.copytree if (finished / path).is_dir() else shutil.copy

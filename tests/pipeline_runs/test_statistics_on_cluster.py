@@ -1,4 +1,4 @@
-"""The statistics stages on a real Dask cluster: by seeds to the byte, by ranges of rows to rounding."""
+"""The statistics stages on a real Dask cluster: same bytes if split by seeds, same to rounding if split by rows."""
 
 import json
 import shutil
@@ -32,18 +32,18 @@ def run(*stages):
 
 
 def write_features(folder, rows, **sections):
-    """Write features and run everything before the statistics."""
+    """Write features and run all stages before the statistics."""
     sizes = {"source": rows, "target": rows, "classes": 4, "per_task": 2, "width": 64}
     settings = {"rff": rff(40), "data": {"seeds": [0, 1]}} | sections
     ImportedProject(folder).write(**sizes, **settings)
     run(*FEATURES)
 
 
-def digests():
+def output_digests():
     return {name: tree_digest(Path(name)) for name in OUTPUTS}
 
 
-def forget():
+def delete_outputs():
     for folder in OUTPUTS:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -58,83 +58,83 @@ def address(tmp_path_factory):
 
 @pytest.fixture
 def reductions(monkeypatch):
-    """Record the number of rows of every reduction that is handed to the cluster."""
+    """Record the number of rows of each reduction that runs on the cluster."""
     calls, original = [], ClusterReduction.__call__
 
-    def counted(self, function, shared, rows, combine):
+    def record(self, function, shared, rows, combine):
         calls.append(len(rows))
         return original(self, function, shared, rows, combine)
 
-    monkeypatch.setattr(ClusterReduction, "__call__", counted)
+    monkeypatch.setattr(ClusterReduction, "__call__", record)
     return calls
 
 
-def test_whole_seeds_give_the_same_bytes(tmp_path, monkeypatch, address, reductions):
+def test_splitting_by_seeds_gives_the_same_bytes(tmp_path, monkeypatch, address, reductions):
     monkeypatch.chdir(tmp_path)
     methods = ["source_only", "calibrated", "ranpac-pseudo"]
     write_features(tmp_path, 200, compare={"methods": methods})
     run(*STAGES)
-    here = digests()
-    forget()
+    expected = output_digests()
+    delete_outputs()
     monkeypatch.setenv(ADDRESS, address)
     run(*STAGES)
-    assert digests() == here
-    assert reductions == []  # whole seeds were handed out, not rows
+    assert output_digests() == expected
+    assert reductions == []  # split by seeds, not by rows
 
 
-def read(path):
+def read_arrays(path):
     group = zarr.open_group(path, mode="r")
     return {name: np.asarray(array[...]) for name, array in group.arrays()}
 
 
-def test_ranges_of_rows_give_the_same_statistics(tmp_path, monkeypatch, address, reductions):
+def test_splitting_by_rows_gives_the_same_statistics(tmp_path, monkeypatch, address, reductions):
     monkeypatch.chdir(tmp_path)
     write_features(tmp_path, 6 * BLOCK_IMAGES, data={"seeds": [0]})  # two tasks of three blocks
     run(*STATISTICS)
-    here = {path: read(path) for path in (paths.source_model("a"), TARGET)}
+    expected = {path: read_arrays(path) for path in (paths.source_model("a"), TARGET)}
     metrics = json.loads(paths.evaluation("toy", "a-b").read_text())
-    forget()
+    delete_outputs()
     monkeypatch.setenv(ADDRESS, address)
-    monkeypatch.setattr(kernel_rows, "KEPT_BYTES", 0)  # as if there were a hundred times the rows
+    monkeypatch.setattr(kernel_rows, "KEPT_BYTES", 0)  # keep no rows, as if there were too many
     run(*STATISTICS)
-    assert len(reductions) >= 2 * 2  # source and target, tasks
+    assert len(reductions) >= 2 * 2  # two tasks of source and target
     assert max(reductions) > 2 * BLOCK_IMAGES
-    for path, arrays in here.items():
-        others = read(path)
-        assert set(others) == set(arrays)
+    for path, arrays in expected.items():
+        computed = read_arrays(path)
+        assert set(computed) == set(arrays)
         for name, array in arrays.items():
-            assert_same(others[name], array, f"{path}/{name}")
+            assert_close(computed[name], array, f"{path}/{name}")
     assert json.loads(paths.evaluation("toy", "a-b").read_text()) == metrics
 
 
-def assert_same(one, other, name):
-    """Whole numbers are equal; others agree to 1e-6 of the largest.
+def assert_close(computed, expected, name):
+    """Check that integers are equal and floats agree to 1e-6 of the largest.
 
-    Features are float32 products, whose last bit depends on some processors on how many rows are mapped at once.
+    Features are float32 products. On some processors, their last bit depends on how many rows are mapped at once.
     """
-    if other.dtype.kind in "ib":
-        assert np.array_equal(one, other), name
+    if expected.dtype.kind in "ib":
+        assert np.array_equal(computed, expected), name
         return
-    assert np.array_equal(np.isnan(one), np.isnan(other)), name
-    assert np.nanmax(np.abs(one - other)) <= 1e-6 * np.nanmax(np.abs(other)), name
+    assert np.array_equal(np.isnan(computed), np.isnan(expected)), name
+    assert np.nanmax(np.abs(computed - expected)) <= 1e-6 * np.nanmax(np.abs(expected)), name
 
 
 @pytest.mark.long
-def test_many_rows_with_a_killed_a_late_and_a_slow_worker(tmp_path, monkeypatch):
-    """Rows that are really too many to be kept, in stages that are processes of their own."""
+def test_killed_late_and_slow_workers_do_not_change_statistics(tmp_path, monkeypatch):
+    """Use more rows than are kept in memory, and run each stage in its own process."""
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     write_features(tmp_path / "project", 48_000, rff=rff(1000), data={"seeds": [0]})
-    process = ImportedProject(tmp_path / "project").run
+    run_stage = ImportedProject(tmp_path / "project").run
     for stage in STATISTICS:
-        process(*stage)
-    here = read(TARGET)
-    forget()
+        run_stage(*stage)
+    expected = read_arrays(TARGET)
+    delete_outputs()
     with RealCluster(tmp_path / "cluster") as cluster:
         killed, slow = cluster.add_worker(), cluster.add_worker()
         slow.slow_down()
         monkeypatch.setenv(ADDRESS, cluster.address)
-        process(*STAGES[0])
+        run_stage(*STAGES[0])
 
         def disturb():
             cluster.add_worker()
@@ -142,9 +142,9 @@ def test_many_rows_with_a_killed_a_late_and_a_slow_worker(tmp_path, monkeypatch)
 
         disturber = threading.Timer(4.0, disturb)
         disturber.start()
-        process(*STAGES[1])
+        run_stage(*STAGES[1])
         disturber.join()
         assert killed.process.poll() is not None
-        process(*STAGES[2])
-    for name, array in here.items():
-        assert_same(read(TARGET)[name], array, name)
+        run_stage(*STAGES[2])
+    for name, array in expected.items():
+        assert_close(read_arrays(TARGET)[name], array, name)

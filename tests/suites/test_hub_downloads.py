@@ -1,4 +1,4 @@
-"""Datasets as the real libraries write them: Hugging Face's Parquet files under their suites, WebDataset's shards."""
+"""Read datasets written by the real libraries: Hugging Face's Parquet files and WebDataset's shards."""
 
 import io
 import shutil
@@ -25,17 +25,17 @@ def png(seed):
     return buffer.getvalue()
 
 
-def download(folder, classes, domains, kind_of_domain):
-    """Write one image per class and domain as the dataset lies on the Hub, in two files."""
-    features = {"image": datasets.Image(), "domain": kind_of_domain}
+def write_download(folder, classes, domains, domain_feature):
+    """Write one image per class and domain in two files, like the dataset on the Hub."""
+    features = {"image": datasets.Image(), "domain": domain_feature}
     features["label"] = datasets.ClassLabel(names=classes)
     pairs = [(domain, label) for label in range(len(classes)) for domain in domains]
     images = [{"bytes": png(seed), "path": "00001.png"} for seed in range(len(pairs))]
     columns = {"image": images, "domain": [d for d, _ in pairs], "label": [c for _, c in pairs]}
-    written = datasets.Dataset.from_dict(columns, features=datasets.Features(features))
+    dataset = datasets.Dataset.from_dict(columns, features=datasets.Features(features))
     folder.mkdir(parents=True)
     for number in range(2):
-        part = written.shard(2, number, contiguous=True)
+        part = dataset.shard(2, number, contiguous=True)
         part.to_parquet(folder / f"train-{number:05}-of-00002.parquet", batch_size=10)
     return [image["bytes"] for image in images]
 
@@ -47,30 +47,29 @@ def download(folder, classes, domains, kind_of_domain):
         ("domainnet", ("clipart", "infograph", "painting", "quickdraw", "real", "sketch"), True),
     ],
 )
-def test_a_suite_takes_the_hub_s_form(tmp_path, suite, domains, is_class_label):
+def test_suite_reads_the_files_of_the_hub(tmp_path, suite, domains, is_class_label):
     shutil.copytree(ROOT / "suites", tmp_path / "suites")
     shutil.copy(ROOT / "params.yaml", tmp_path)
     use(suite, tmp_path)
     folders = load_params(tmp_path).datasets[suite].class_names
     classes = sorted((name.replace("_", " ") for name in folders), key=str.lower)
-    kind = datasets.ClassLabel(names=list(domains)) if is_class_label else datasets.Value("string")
-    contents = download(tmp_path / "data" / suite / "data", classes, domains, kind)
+    domain_feature = datasets.ClassLabel(names=list(domains)) if is_class_label else datasets.Value("string")
+    contents = write_download(tmp_path / "data" / suite / "data", classes, domains, domain_feature)
     use(suite, tmp_path, force=True)
     params = load_params(tmp_path)
-    seen = []
+    read = []
     for key, domain in params.domains.items():
         assert domain.images == f"data/{suite}/data"
-        moved = domain.model_copy(update={"images": str(tmp_path / domain.images)})
-        there = params.model_copy(update={"domains": {**params.domains, key: moved}})
-        found = domain_images(there, key)
-        # each class once, by its number in the file's own order, under the suite's own spelling
+        absolute = domain.model_copy(update={"images": str(tmp_path / domain.images)})
+        found = domain_images(params.model_copy(update={"domains": {**params.domains, key: absolute}}), key)
+        # each class occurs once, spelled as in the suite, although the file numbers classes in another order
         assert sorted(image.class_name for image in found.images) == sorted(folders)
-        seen += [read_bytes(image.path) for image in found.images]
-    assert len(set(seen)) == len(seen)
-    assert set(seen) <= set(contents)
+        read += [read_bytes(image.path) for image in found.images]
+    assert len(set(read)) == len(read)
+    assert set(read) <= set(contents)
 
 
-def test_shards_of_webdataset(tmp_path):
+def test_shards_written_by_webdataset_are_read(tmp_path):
     webdataset = pytest.importorskip("webdataset", reason="webdataset is not installed")
     contents = [png(seed) for seed in range(7)]
     with webdataset.ShardWriter(str(tmp_path / "%06d.tar"), maxcount=3, verbose=0) as writer:
