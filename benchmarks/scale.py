@@ -24,7 +24,7 @@ from benchmarks.imported_project import STATISTICS, VIEWS, ImportedProject, defa
 from pipeline import paths
 from pipeline.datasets.manifest_files import ImageRow, Manifest, rows_digest, write_manifest
 from pipeline.datasets.task_files import ClassRow, Tasks, write_tasks
-from pipeline.datasets.tasks import is_test
+from pipeline.datasets.tasks import choose_test_images
 from pipeline.store.embedding_store import SHARD_ROWS, EmbeddedView, write_embeddings
 from pipeline.store.prompt_store import Prompts, write_prompts
 
@@ -50,7 +50,7 @@ def write_domain(folder: Path, name: str, rows: int, number: int) -> None:
         report={"domain": name, "images": rows},
     )
     write_manifest(manifest, folder / paths.manifest(name))
-    test = is_test(name, 0, manifest.labels, digests, test_fraction=0.1)
+    test = choose_test_images(name, 0, manifest.labels, digests, test_fraction=0.1)
     classes = [ClassRow(c, class_name, c // PER_TASK) for c, class_name in enumerate(names)]
     write_tasks(Tasks(labels // PER_TASK, (0,), test[:, None]), classes, folder / paths.manifest(name))
 

@@ -20,7 +20,7 @@ def dump(data: Any) -> str:
     return stream.getvalue()
 
 
-def put(data: Any, section: str, key: str, entry: Mapping[str, Any]) -> None:
+def add_entry(data: Any, section: str, key: str, entry: Mapping[str, Any]) -> None:
     """Add an entry in one line to a section, which may be absent or written as {}."""
     if not data.get(section):
         data[section] = CommentedMap()

@@ -17,7 +17,7 @@ from pipeline.errors import InputError
 from pipeline.write_aside import write_aside, write_text
 
 GRAPH = Path("dvc.yaml")
-REPLACED = ("docs", ".dvc/plots")  # folders replaced on upgrade; suites/ is kept because it may have been edited
+REPLACED_FOLDERS = ("docs", ".dvc/plots")  # on upgrade; suites/ is kept because it may have been edited
 MARK = "# The graph of referee-pipeline, copied from "
 
 
@@ -72,7 +72,7 @@ def bring_up_to_date() -> Iterator[str]:
     if copied_from != _identity():
         write_graph(GRAPH)
         yield f"{GRAPH}: replaced by that of the installed version; your own stages are kept"
-    for name in REPLACED:
+    for name in REPLACED_FOLDERS:
         with write_aside(Path(name)) as aside:
             copy_file(name, aside)
 

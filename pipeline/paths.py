@@ -13,7 +13,7 @@ RESULTS = Path("results")
 SCRATCH = Path(".referee/scratch")  # temporary files of running stages; safe to delete when none runs
 # Rows kept from an interrupted `embed`. They are not a stage output, so that DVC neither tracks nor deletes them.
 PROGRESS = Path(".referee/progress")
-KEPT = Path(".referee/kept")  # parts of earlier reports, reused if unchanged; safe to delete
+REPORT_CACHE = Path(".referee/kept")  # parts of earlier reports, reused if unchanged; safe to delete
 
 
 def stage_code(stage: str, *keys: str) -> Path:

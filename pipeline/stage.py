@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from threadpoolctl import threadpool_limits
 
 from pipeline import paths
-from pipeline.config.params import Params, load_params, named
+from pipeline.config.params import Params, get_entry, load_params
 from pipeline.errors import RefereeError, did_you_mean, exits_cleanly
 from pipeline.extraction.executor import Executor, executor
 from pipeline.problem.problem import Project
@@ -190,7 +190,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     params = load_params()
     keys = [getattr(parsed, section) for section in declaration.per]
     for section, key in zip(declaration.per, keys, strict=True):
-        named(section, entries_of(params, section), key)
+        get_entry(section, entries_of(params, section), key)
     sections = DeclaredParams(params, (*declaration.reads, *ALWAYS_READ))
     settings = declaration.settings(params, *keys) if declaration.settings else {}
     context = Context(sections, open_project(params), settings)

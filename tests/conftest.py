@@ -48,7 +48,7 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def params_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmallProject:
+def params_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmallProject:
     """Change into a folder that contains only the parameters of the small project."""
     monkeypatch.chdir(tmp_path)
     project = SmallProject(tmp_path)

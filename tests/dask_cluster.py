@@ -42,7 +42,7 @@ class Networks:
         self.tag = f"rf{os.getpid() % 100_000:x}{next(_numbers)}"
         self.subnet = f"10.{64 + os.getpid() % 128}.{next(_numbers) % 250}"
         self.namespaces: list[str] = []
-        self.apart = os.geteuid() == 0 and shutil.which("ip") is not None and self._make_bridge()
+        self.isolated = os.geteuid() == 0 and shutil.which("ip") is not None and self._make_bridge()
 
     def _make_bridge(self) -> bool:
         try:
@@ -58,7 +58,7 @@ class Networks:
     @property
     def host(self) -> str:
         """The address of this process."""
-        return f"{self.subnet}.1" if self.apart else "127.0.0.1"
+        return f"{self.subnet}.1" if self.isolated else "127.0.0.1"
 
     def prefix(self, number: int) -> list[str]:
         """Create a namespace if needed; return the prefix of a command that runs in it."""
@@ -151,7 +151,7 @@ class RealCluster:
         """Start a worker and wait until it is registered; ``before`` is a command that runs the worker's command."""
         number = len(self.workers) + 2
         name = f"w{number}"
-        prefix = self.networks.prefix(number) if self.networks.apart else []
+        prefix = self.networks.prefix(number) if self.networks.isolated else []
         options = ("--nthreads", "1", "--no-nanny", "--name", name, "--memory-limit", "0")
         options += ("--local-directory", str(self.folder / name))
         process = self._start(name, *prefix, *before, DASK, "worker", *options, **environment)

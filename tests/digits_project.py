@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from small_project import ROOT, SmallProject, stages_of
+from small_project import ROOT, SmallProject, all_stages
 
 PER_CLASS = 12
 PROBLEM = "mnist-uci"
@@ -35,6 +35,6 @@ def make(folder: Path) -> SmallProject:
     project.add_graph()
     with (folder / ".gitignore").open("a") as file:
         file.write("/weights\n")
-    project.run_here(*stages_of(params))
+    project.run_in_process(*all_stages(params))
     project.commit_stages()
     return project

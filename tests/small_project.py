@@ -108,7 +108,7 @@ def small_params() -> dict[str, Any]:
 PROBLEM = "left-right"
 
 
-def stages_of(params: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def all_stages(params: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return the arguments of all stages in the order of dvc.yaml, in which each finds its inputs."""
     graph = YAML(typ="safe", pure=True).load((ROOT / "dvc.yaml").read_text())["stages"].values()
     names = dict.fromkeys(stage.get("do", stage)["cmd"].split()[3] for stage in graph)
@@ -120,9 +120,9 @@ def _keys(params: Mapping[str, Any], sections: Iterable[str]) -> Iterator[list[s
         yield [entry["name"] if isinstance(entry, dict) else entry for entry in params.get(section, ())]
 
 
-def features_of(*domains: str, models: Iterable[str] = ("vit", "clip")) -> list[tuple[str, ...]]:
+def feature_stages(*domains: str, models: Iterable[str] = ("vit", "clip")) -> list[tuple[str, ...]]:
     """Return the stages that compute the features of domains, in the same order."""
-    stages = stages_of({"domains": domains, "models": list(models)})
+    stages = all_stages({"domains": domains, "models": list(models)})
     return [stage for stage in stages if find_stage(stage[0]).version is not None]
 
 
@@ -234,7 +234,7 @@ class SmallProject:
         """Run a stage that must fail; return its error line."""
         return refusal(self.stage(name, *args, ok=False, **variables))
 
-    def run_here(self, *stages: tuple[str, ...]) -> None:
+    def run_in_process(self, *stages: tuple[str, ...]) -> None:
         """Run stages in this process, which imports torch only once; check that each succeeds."""
         from pipeline.stage import main
 
@@ -274,7 +274,7 @@ def run_and_commit(folder: Path) -> None:
     """Create the small project, run all its stages in one process and commit them to DVC and git."""
     folder.mkdir()
     project = SmallProject(folder).create(dvc=True)
-    project.run_here(*stages_of(small_params()))
+    project.run_in_process(*all_stages(small_params()))
     project.commit_stages()
     project.commit("features of our images")
 

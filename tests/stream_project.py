@@ -2,7 +2,7 @@
 
 from pipeline import paths
 from pipeline.store.stream_state import read_stream_state
-from small_project import features_of, read_csv
+from small_project import feature_stages, read_csv
 
 CLASSES = ("ant", "bee", "cat", "dog")
 NAMES = {name: name for name in CLASSES}
@@ -10,12 +10,12 @@ NAMES = {name: name for name in CLASSES}
 
 def run(project, *stages):
     """Run stages, given as strings, in this process; check that each succeeds."""
-    project.run_here(*(tuple(stage.split()) for stage in stages))
+    project.run_in_process(*(tuple(stage.split()) for stage in stages))
 
 
 def prepare(project, *domains):
     """Compute everything that a step reads from domains."""
-    project.run_here(*(stage for stage in features_of(*domains) if stage[0] != "model"))
+    project.run_in_process(*(stage for stage in feature_stages(*domains) if stage[0] != "model"))
 
 
 def answers(project, step):
@@ -39,6 +39,6 @@ def step_entry(before, domain, classes="all", **settings):
     return {**entry, "corrections": "corrections.csv", **settings}
 
 
-def with_domain(params, name, **settings):
+def add_domain(params, name, **settings):
     """Add a domain of the toy dataset to params."""
     params["domains"][name] = {**params["domains"]["left"], "images": f"data/{name}", **settings}

@@ -96,7 +96,7 @@ def test_invalid_lifetime_is_refused_before_a_job_is_submitted():
 def test_embed_with_a_cancelled_slurm_job_gives_the_same_bytes_as_one_process(folder):
     project = SmallProject(folder).create(per_class=250)
     store = folder / "cache/embeddings/left/vit.zarr"
-    project.run_here(("manifest", "left"), ("embed", "left", "vit"))
+    project.run_in_process(("manifest", "left"), ("embed", "left", "vit"))
     expected = tree_digest(store)
     shutil.rmtree(store)
     shutil.rmtree(folder / ".referee")

@@ -38,7 +38,7 @@ def test_rows_match_the_store_and_the_manifest(cache, finished):
     tasks = read_tasks(manifest)
     np.testing.assert_array_equal(rows.task, tasks.task + 1)
     train, test = rows.split(seed=1)
-    np.testing.assert_array_equal(test.numpy(), rows.numpy()[tasks.is_test(1)])
+    np.testing.assert_array_equal(test.numpy(), rows.numpy()[tasks.test_mask(1)])
     assert {*train.paths, *test.paths} == set(rows.paths)
     assert not set(train.paths) & set(test.paths)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pipeline import paths
 from pipeline.api.feature_rows import FeatureRows
-from pipeline.config.params import PARAMS_FILE, SUITE_FILE, Params, load_params, named, newest_step, streams_of
+from pipeline.config.params import PARAMS_FILE, SUITE_FILE, Params, get_entry, load_params, newest_step, streams_of
 from pipeline.config.suite import StepEntry
 from pipeline.errors import listed
 from pipeline.method.rows import Labels
@@ -119,8 +119,8 @@ class FeatureCache:
         FeatureRows
             Rows of shape (n, d), read on demand.
         """
-        named("domains", self.params.domains, domain)
-        named("models", dict.fromkeys(self.models), model)
+        get_entry("domains", self.params.domains, domain)
+        get_entry("models", dict.fromkeys(self.models), model)
         self._fetch(paths.manifest(domain), paths.embeddings(domain, model))
         labelled_domain = LabelledDomain(domain, model, self.params.language, root=self._root)
         return FeatureRows(labelled_domain, model, view)
@@ -259,7 +259,7 @@ class FeatureCache:
         return open_project(self.params, self._root)
 
     def _source_and_target(self, problem: str) -> tuple[str, str]:
-        entry = named("problems", self.params.problems, problem)
+        entry = get_entry("problems", self.params.problems, problem)
         return entry.source, entry.target
 
     def _feature_paths(self, domain: str) -> tuple[Path, ...]:

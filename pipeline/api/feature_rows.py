@@ -138,7 +138,7 @@ class FeatureRows:
         """
         if seed not in self.seeds:
             raise ParamsError(f"seed {seed}: {self.domain} is only split for the seeds {listed(self.seeds)}")
-        test = self._labelled_domain.tasks.is_test(seed)[self._index]
+        test = self._labelled_domain.tasks.test_mask(seed)[self._index]
         return self.take(~test), self.take(test)
 
     def __repr__(self) -> str:

@@ -21,11 +21,11 @@ from pathlib import Path
 from pipeline.cli.use import use
 from pipeline.config.params import SUITE_FILE, parse_suite
 from pipeline.errors import InputError, ParamsError, did_you_mean
-from pipeline.installed_project import REPLACED, copy_file, project_files, write_graph
+from pipeline.installed_project import REPLACED_FOLDERS, copy_file, project_files, write_graph
 from pipeline.validated_yaml import read_yaml
 from pipeline.write_aside import write_aside
 
-COPIED = ("params.yaml", ".dvcignore", ".gitattributes", "suites", "weights/README.md", *REPLACED)
+COPIED = ("params.yaml", ".dvcignore", ".gitattributes", "suites", "weights/README.md", *REPLACED_FOLDERS)
 WEIGHTS = "weights/digits"  # the small models of the default suite
 IGNORED = """\
 /.venv

@@ -79,7 +79,7 @@ def usable_images(inputs: list[Path], params: Params, *, skip: bool) -> tuple[li
     from pipeline.extraction import images
 
     data, runtime, found = params.data, params.runtime, images.find_images(inputs)
-    usable, unreadable = images.examined_images(found, max_pixels=data.max_pixels, workers=runtime.workers)
+    usable, unreadable = images.examine_images(found, max_pixels=data.max_pixels, workers=runtime.workers)
     if unreadable and not (skip and usable):
         remedy = "; classify the others with --unreadable skip" if usable else ""
         raise InputError("\n".join(unreadable.values()) + remedy)
@@ -159,7 +159,7 @@ def predict(
 ) -> Iterator[str]:
     """Classify the images and write the predictions to the terminal or to a file."""
     from pipeline.extraction.embed import embed_new_images
-    from pipeline.method.backbone_weights import side_by_side
+    from pipeline.method.backbone_weights import join_models
     from pipeline.stage import embedding_settings
     from pipeline.store.embedding_store import open_embeddings
 
@@ -185,7 +185,7 @@ def predict(
     views, *others = (embed(name, model.views) for name in vision_models)
     if others:
         views = {
-            v: side_by_side([views[v], *(rows[v] for rows in others)]).astype(target.vision.dtype(v))
+            v: join_models([views[v], *(rows[v] for rows in others)]).astype(target.vision.dtype(v))
             for v in model.views
         }
     prediction = model.predict(views, embed(language, ("original",))["original"])

@@ -15,7 +15,7 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.config.params import load_params, named
+from pipeline.config.params import get_entry, load_params
 from pipeline.errors import InputError
 
 SUFFIXES = (".png", ".pdf", ".svg", ".jpg")
@@ -29,7 +29,7 @@ def show_views(image: Path, *, output: Path, model: str | None) -> Iterator[str]
     from pipeline.report.view_picture import draw_views
 
     params = load_params()
-    described = named("models", params.models, model or params.models_of(params.vision)[0])
+    described = get_entry("models", params.models, model or params.models_of(params.vision)[0])
     if output.suffix.lower() not in SUFFIXES:
         raise InputError(f"--output {output}: name a file that ends in {', '.join(SUFFIXES)}")
     if image.is_dir():

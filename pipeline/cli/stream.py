@@ -29,8 +29,8 @@ from typing import Any
 from ruamel.yaml.comments import CommentedMap
 
 from pipeline import paths
-from pipeline.commented_yaml import dump, in_one_line, load, put
-from pipeline.config.params import SUITE_FILE, named, newest_step, parse_suite, streams_of
+from pipeline.commented_yaml import add_entry, dump, in_one_line, load
+from pipeline.config.params import SUITE_FILE, get_entry, newest_step, parse_suite, streams_of
 from pipeline.config.suite import Suite
 from pipeline.datasets.prompts import spoken
 from pipeline.datasets.task_files import CLASSES, read_classes
@@ -96,7 +96,7 @@ def add(
             "before": f"source/{source}" if previous is None else f"streams/{previous}",
             "corrections": corrections.as_posix(),
         }
-        put(data, "steps", key, entry)
+        add_entry(data, "steps", key, entry)
         if not domain_images(parse_suite(data), domain).images:
             raise InputError(f"{folder}: no images in this folder; add the step when some have arrived")
     if not corrections.exists():
@@ -115,7 +115,7 @@ def _source(suite: Suite, stream_source: str | None, requested: str | None) -> s
     if requested is None and len(suite.sources) != 1:
         raise ParamsError(f"--source: name the source whose model labels the images, one of {listed(suite.sources)}")
     source = requested or next(iter(suite.sources))
-    named("sources", suite.sources, source)
+    get_entry("sources", suite.sources, source)
     return source
 
 
@@ -139,7 +139,7 @@ def _write_classes(
     # a new dataset, so that no earlier step runs again
     names = names | {name: spoken(name) for name in new}
     entry = {"classes_per_task": suite.datasets[dataset].classes_per_task, "class_names": names}
-    put(data, "datasets", domain, entry)
+    add_entry(data, "datasets", domain, entry)
     return domain, known if classes is None else [*classes, *new]
 
 
@@ -169,7 +169,7 @@ def _class_names(suite: Suite, source: str) -> list[str]:
 def forget(step: str) -> Iterator[str]:
     """Move a step from `steps` to `past` and remove its domain from the graph."""
     suite = parse_suite(read_yaml(SUITE_FILE))
-    entry, state = named("steps", suite.steps, step), paths.stream_state(step)
+    entry, state = get_entry("steps", suite.steps, step), paths.stream_state(step)
     if not state.is_dir():
         raise InputError(
             f"{state}: no such state; run dvc repro step@{step} before its images are forgotten, "
@@ -180,7 +180,7 @@ def forget(step: str) -> Iterator[str]:
     original = SUITE_FILE.read_bytes()
     with edited_suite() as data:
         del data["steps"][step]
-        put(data, "past", step, {"source": entry.source, "before": entry.before})
+        add_entry(data, "past", step, {"source": entry.source, "before": entry.before})
         if entry.domain not in used_domains:
             del data["domains"][entry.domain]
     command = [sys.executable, "-m", "dvc", "commit", "--quiet", "--force", f"past@{step}"]

@@ -26,9 +26,9 @@ from pipeline import paths
 from pipeline.config.params import Params, load_params
 from pipeline.dvc_lock import read_stages
 from pipeline.errors import InputError
-from pipeline.report.made_with import MadeWith, former_features, made_with, stale_notes
+from pipeline.report.made_with import MadeWith, former_feature_notes, made_with, stale_notes
 from pipeline.report.page.provenance import figures_digest, shows_figures
-from pipeline.report.results import guessing, read_evaluation, read_probe, read_step
+from pipeline.report.results import guess_warnings, read_evaluation, read_probe, read_step
 from pipeline.report.suite import read_suite
 from pipeline.report.suite_tables import headline_table
 from pipeline.report.table_formats import align, to_text
@@ -43,7 +43,7 @@ def feature_table(params: Params) -> str:
         probe = read_probe(params.suite, domain)
         if probe.zero_shot is None:
             continue
-        warnings += guessing(probe, domain)
+        warnings += guess_warnings(probe, domain)
         views = ", ".join(f"{view} {cosine:.3f}" for view, cosine in probe.view_cosine.items())
         nearest = f"{probe.nearest_mean:.1%} ± {100 * (probe.nearest_mean_sd or 0):.1f}"
         figures = (str(probe.images), f"{probe.zero_shot:.1%}", str(probe.test_images), nearest)
@@ -152,7 +152,7 @@ def summary(*, remote: bool) -> Iterator[str]:
         return
     names = [f"source@{key}" for key in params.sources]
     names += [f"{stage}@{key}" for stage in ("adapt", "evaluate", "compare") for key in params.problems]
-    yield from marked(former_features(read_stages(), names))
+    yield from marked(former_feature_notes(read_stages(), names))
     yield f"\nfeatures: referee inspect {paths.embeddings(next(iter(params.domains)), params.vision)}"
     page = paths.report(params.suite)
     if page.is_file():

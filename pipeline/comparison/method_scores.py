@@ -17,7 +17,7 @@ from pipeline.problem.seed import Seed
 from pipeline.store.basis_file import Bases
 
 
-class Scored(NamedTuple):
+class MethodScores(NamedTuple):
     """The scores of a method on one seed."""
 
     accuracy: Matrix64  # (T, T)
@@ -27,7 +27,7 @@ class Scored(NamedTuple):
 
 def run_methods(
     problem: LabelledProblem, bases: Bases, methods: Sequence[str], for_each: Callable[..., list[list[Any]]]
-) -> dict[str, Sequence[Scored | str]]:
+) -> dict[str, Sequence[MethodScores | str]]:
     """Return each method's scores on every seed; if it fails on a seed, a one-line reason instead.
 
     ``for_each`` runs the items of every seed: `extraction.executor.Executor.for_each_item`.
@@ -39,7 +39,7 @@ def run_methods(
     return dict(zip(methods, zip(*by_seed, strict=True), strict=True))
 
 
-def run_method(problem: LabelledProblem, index: int, seed: Seed, name: str) -> Scored | str:
+def run_method(problem: LabelledProblem, index: int, seed: Seed, name: str) -> MethodScores | str:
     """Return a method's scores on one seed, or a one-line reason if it fails."""
     method = compared_method(name)
     if method.group == "ceiling":
@@ -52,7 +52,7 @@ def run_method(problem: LabelledProblem, index: int, seed: Seed, name: str) -> S
             answers = method.answers(seed)
             predictions = [answer.classes() for answer in answers]
             unknown = problem.unknown_scores(index, answers)
-        return Scored(problem.accuracies(index, predictions), problem.right(index, predictions[-1]), unknown)
+        return MethodScores(problem.accuracies(index, predictions), problem.right(index, predictions[-1]), unknown)
     except StoreError:
         raise  # a damaged store is not the method's fault
     except RefereeError as error:
@@ -64,7 +64,7 @@ def covariance_of_methods(
 ) -> dict[str, dict[str, float]]:
     """Return the covariance of the methods' final accuracies over test images, in percent squared.
 
-    ``scored`` maps each method to one `Scored` per seed.
+    ``scored`` maps each method to one `MethodScores` per seed.
     """
     target, names = problem.target, list(methods)
     test = [target.test_index(seed) for seed in target.seeds]

@@ -11,7 +11,7 @@ from pipeline.method.continual_metrics import Answers
 from pipeline.method.fusion import PseudoLabels
 from pipeline.method.kernel_directions import directions_kept, reduced
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.kernel_rows import kept_in_memory, not_shared
+from pipeline.method.kernel_rows import kept_in_memory, no_sharing
 from pipeline.method.prediction import Prediction, predict
 from pipeline.method.prepared_tasks import PreparedTask, prepared_tasks
 from pipeline.method.random_fourier_features import Basis
@@ -79,7 +79,7 @@ def prepared(seed: Seed, options: MethodOptions) -> list[PreparedTask]:
     sources = source_models(seed, options)
     return list(
         prepared_tasks(
-            replace(referee_of(seed, options), shared=not_shared),
+            replace(referee_of(seed, options), shared=no_sharing),
             seed.target.tasks,
             sources,
             directions=None if options.reject == "none" else class_directions(sources[-1].embedding_means),
@@ -98,7 +98,7 @@ def adapted_classifiers(
     referee, images = referee_of(seed, options), [task.images for task in tasks or prepared(seed, options)]
     # shared results keep their images in memory, which costs nothing only for the seed's own tasks
     if any(left is not right for left, right in zip(images, seed.target.tasks, strict=True)):
-        referee = replace(referee, shared=not_shared)
+        referee = replace(referee, shared=no_sharing)
     return [task.classifier for task in adapt_tasks(referee, images, sources)]
 
 
@@ -133,7 +133,7 @@ def referee_of(seed: Seed, options: MethodOptions) -> Referee:
             "or leave the method out of compare.methods in params.yaml"
         )
     basis = kernel_basis(seed, options)
-    shared = seed.shared if all_kept_in_memory(seed, basis.width) else not_shared
+    shared = seed.shared if all_kept_in_memory(seed, basis.width) else no_sharing
     return Referee(basis, options, seed.target.clip_scale, shared=shared)
 
 

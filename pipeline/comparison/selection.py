@@ -24,7 +24,7 @@ from pipeline.method.fusion import entropies
 from pipeline.method.kernel_lda import Classifier
 from pipeline.method.kernel_rows import KernelRows, joined_rows
 from pipeline.method.prediction import klda_probabilities, klda_scores, logit_factor
-from pipeline.method.rows import BLOCK_IMAGES, Matrix64, reduce_here, row_blocks, take
+from pipeline.method.rows import BLOCK_IMAGES, Matrix64, reduce_locally, row_blocks, take
 from pipeline.method.source_model import SourceModel
 from pipeline.method.variants import MethodOptions
 from pipeline.method.zero_shot import softmax
@@ -38,10 +38,10 @@ TEMPERATURE = 0.05  # the authors' temperature for `neighbourhood_density`
 def label_free_scores(seed: Seed, options: MethodOptions, classifier: Classifier) -> dict[str, float]:
     """Return the `SCORES` of the target's classifier after the last task; larger is better."""
     referee, source = referee_of(seed, options), source_models(seed, options)[-1]
-    all_classes, predictions, by_view = classifier.of(np.arange(len(source.means))), [], []
+    all_classes, predictions, by_view = classifier.for_classes(np.arange(len(source.means))), [], []
     for task in seed.target.tasks:
         predictions.append(prediction(seed, options, task, source, classifier))
-        scores = klda_scores(referee.features(task), all_classes, options.views, reduce_here)
+        scores = klda_scores(referee.features(task), all_classes, options.views, reduce_locally)
         by_view.append(softmax(logit_factor(options) * scores))
     # probabilities (n, C) of all train images by the method, by CLIP and by each view, the original first
     fused = np.concatenate([predicted.fused for predicted in predictions])
@@ -64,7 +64,7 @@ def source_likelihood(seed: Seed, options: MethodOptions) -> float:
     held_out = np.arange(len(source.labels)) % HELD_OUT == 0
 
     def fit_others() -> tuple[SourceModel, KernelRows]:
-        (model,) = fit(seed, options, without=held_out, last_only=True)
+        (model,) = fit(seed, options, held_out=held_out, last_only=True)
         index = np.flatnonzero(held_out)
         rows = {"original": take(source.views["original"], index)}
         clip = None if source.clip is None else take(source.clip, index)

@@ -38,7 +38,7 @@ class Outcome:
     scores: Mapping[str, float]  # `selection.SCORES`, which require none; empty if not requested
 
 
-def runs_over(
+def runs_by_setting(
     problem: LabelledProblem,
     rff: Mapping[str, Any],
     variant: str,
@@ -92,7 +92,7 @@ class SweptSeed(Seed):
             if isinstance(kept, KeptFeatures):
                 key = (*images, self.widest, view)
                 swept = self.opened.shared(key, lambda: SweptFeatures(widest, self.widths))
-                views[view] = KeptFeatures(basis, kept.rows, mapped=swept.deviations)
+                views[view] = KeptFeatures(basis, kept.rows, compute=swept.deviations)
         return KernelRows(basis, views)
 
 
@@ -133,7 +133,7 @@ def swept_outcomes(
     widest = max(bases, key=lambda recipe: recipe.D)
     by_seed = for_each(
         lambda index: problem.seed(index, widest.draw(index)),
-        partial(outcomes_of, problem, scored, recipes=list(bases)),
+        partial(seed_outcomes, problem, scored, recipes=list(bases)),
         len(problem.target.seeds),
         list(bases.values()),
         D=widest.D,
@@ -154,7 +154,7 @@ def adapts(variant: str, options: Mapping[str, Any]) -> bool:
     return method_options(variant, options).predictor == "adapted"
 
 
-def outcomes_of(
+def seed_outcomes(
     problem: LabelledProblem,
     scored: Container[Run],
     index: int,

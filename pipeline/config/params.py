@@ -90,7 +90,7 @@ def _refuse_misplaced(raw: Any, other: type[Section], file: Path, other_file: Pa
         raise ParamsError(f"{file}: {', '.join(misplaced)}: belong in {other_file}; {remedy}")
 
 
-def named(section: str, entries: Mapping[str, Entry], key: str) -> Entry:
+def get_entry(section: str, entries: Mapping[str, Entry], key: str) -> Entry:
     """Return ``entries[key]``; raise ParamsError if ``section`` has no such key."""
     if key not in entries:
         file = SUITE_FILE if section in Suite.model_fields else PARAMS_FILE
@@ -108,10 +108,10 @@ def streams_of(suite: Suite) -> dict[str, dict[str, StateEntry]]:
 
 def newest_step(suite: Suite, stream: str, after: str | None = None) -> str:
     """Return the key of a stream's last step, or of step ``after`` (``week2`` or ``camera-week2``)."""
-    steps = named("steps", streams_of(suite), stream)
+    steps = get_entry("steps", streams_of(suite), stream)
     if after is not None:
         key = after if "-" in after else f"{stream}-{after}"
-        named("steps", steps, key)
+        get_entry("steps", steps, key)
         return key
     continued = {state.step_before for state in steps.values()}
     last = [key for key in steps if key not in continued]

@@ -70,14 +70,14 @@ def order_of_arrival(
     return order
 
 
-def present(order: Order, names: Iterable[str]) -> Order:
+def restrict_order(order: Order, names: Iterable[str]) -> Order:
     """Return an order restricted to the classes ``names``, without empty tasks."""
     names = set(names)
     tasks = ([name for name in task if name in names] for task in order)
     return [task for task in tasks if task]
 
 
-def longest(settings: Mapping[str, Any], files: Iterable[Sequence[KeptOrder]]) -> Order:
+def longest_order(settings: Mapping[str, Any], files: Iterable[Sequence[KeptOrder]]) -> Order:
     """Return the longest order kept for these settings; those of several domains begin alike."""
     matches = [order.tasks for orders in files for order in orders if order.asked == settings]
     return max(matches, key=lambda order: sum(map(len, order)), default=[])

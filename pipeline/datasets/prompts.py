@@ -10,7 +10,7 @@ _SOUNDS_LIKE_CONSONANT = re.compile(r"(uni(?!n)|use|usu|uk|eu|one|once)", re.IGN
 _SOUNDS_LIKE_VOWEL = re.compile(r"[aeiou]|hour|hono|heir", re.IGNORECASE)
 
 
-def prompts(class_name_spoken: str, templates: Sequence[str]) -> list[str]:
+def fill_templates(class_name_spoken: str, templates: Sequence[str]) -> list[str]:
     """Return one sentence per template, with ``{}`` replaced by the class's spoken name.
 
     An article right before ``{}`` is adapted to the name: "a photo of a {}" gives "a photo of an alarm clock", and
@@ -18,7 +18,7 @@ def prompts(class_name_spoken: str, templates: Sequence[str]) -> list[str]:
 
     Examples
     --------
-    >>> prompts("alarm clock", ["a photo of a {}", "a sketch of the {}"])
+    >>> fill_templates("alarm clock", ["a photo of a {}", "a sketch of the {}"])
     ['a photo of an alarm clock', 'a sketch of the alarm clock']
     """
     return [_sentence(template, class_name_spoken) for template in templates]

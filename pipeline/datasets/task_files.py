@@ -61,7 +61,7 @@ class Tasks:
     # per label space, the task (n,) of each image in a target; -1 if absent
     spaces: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
-    def is_test(self, seed: int) -> NDArray[np.bool_]:
+    def test_mask(self, seed: int) -> NDArray[np.bool_]:
         """Return the mask (n,) of the test images of ``seed``."""
         mask: NDArray[np.bool_] = self.test[:, self.seeds.index(seed)]
         return mask

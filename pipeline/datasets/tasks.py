@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pipeline.datasets.task_files import ClassRow, Tasks
 
 
-def is_test(
+def choose_test_images(
     domain: str, seed: int, classes: Sequence[str], contents: Sequence[str], *, test_fraction: float
 ) -> NDArray[np.bool_]:
     """Choose the test images of a domain under a seed.
@@ -28,7 +28,7 @@ def is_test(
 
     Examples
     --------
-    >>> is_test("webcam", 0, ["mug"] * 4, ["a", "b", "c", "b"], test_fraction=0.3)
+    >>> choose_test_images("webcam", 0, ["mug"] * 4, ["a", "b", "c", "b"], test_fraction=0.3)
     array([False,  True, False,  True])
     """
     by_class: dict[str, set[str]] = {}
@@ -57,13 +57,13 @@ def arrange(
     seeds: Sequence[int],
     test_fraction: float,
 ) -> tuple[list[ClassRow], Tasks]:
-    """Return the classes in order of arrival, and the task and split (`is_test`) of every image.
+    """Return the classes in order of arrival, and the task and split (`choose_test_images`) of every image.
 
     ``order`` has the classes of each task, including classes without images; ``labels`` and ``contents`` are the class
     and sha256 of each of the n images, empty if the domain is unlabelled.
     """
     task_of = {name: task for task, names in enumerate(order) for name in names}
     classes = [ClassRow(label, name, task) for label, (name, task) in enumerate(task_of.items())]
-    test = [is_test(domain, seed, labels, contents, test_fraction=test_fraction) for seed in seeds]
+    test = [choose_test_images(domain, seed, labels, contents, test_fraction=test_fraction) for seed in seeds]
     task = np.array([task_of[name] for name in labels], dtype=np.int64)
     return classes, Tasks(task, tuple(seeds), np.stack(test, axis=1))

@@ -14,7 +14,7 @@ from pipeline.errors import ModelError
 NEW_WEIGHTS = "REFEREE_NEW_WEIGHTS"  # set to extract features again with other weights
 
 
-def weights(origin: Path, library: str) -> dict[str, Any]:
+def identify_weights(origin: Path, library: str) -> dict[str, Any]:
     """Return facts that identify a model's weights or imported files: names, sizes and digests."""
     if library == "imported" and origin.is_dir():  # arrays and stores of another project
         files = sorted(file for file in origin.rglob("*") if file.is_file())

@@ -15,8 +15,8 @@ from pydantic_core import to_jsonable_python
 
 from pipeline.encoders.backbone import Backbone
 from pipeline.errors import ParamsError, StoreError
-from pipeline.method.views import ABOUT
-from pipeline.store.embedding_store import EmbeddingStore, Provenance, short
+from pipeline.method.views import VIEW_INFO
+from pipeline.store.embedding_store import EmbeddingStore, Provenance, shortened
 
 if TYPE_CHECKING:
     from pipeline.encoders.image_encoder import ImageEncoder
@@ -62,7 +62,7 @@ def settings_of_view(view: str, settings: object) -> dict[str, Any]:
 
     ``settings`` are `ViewSettings` or the section `views` of params.yaml.
     """
-    return {name: getattr(settings, name) for name in ABOUT[view].settings}
+    return {name: getattr(settings, name) for name in VIEW_INFO[view].settings}
 
 
 def backbone_identity(encoder: ImageEncoder) -> Provenance:
@@ -95,8 +95,8 @@ def require_matching_store(
         stored = store.provenance.get(key)
         if stored != json.loads(json.dumps(current)):
             raise StoreError(
-                f"{model}: its current {key} ({short(current)}) differs from that of {store.path} ({short(stored)}); "
-                "put the former model back, or run dvc repro to extract the features again"
+                f"{model}: its current {key} ({shortened(current)}) differs from that of {store.path} "
+                f"({shortened(stored)}); put the former model back, or run dvc repro to extract the features again"
             )
     for view in views:
         current = settings_of_view(view, settings.views)

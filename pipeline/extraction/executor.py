@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 from pipeline.extraction.cluster import Cluster, cluster_from_environment
 from pipeline.extraction.ordered_map import ordered_map, worker_count
 from pipeline.method.kernel_rows import kept_in_memory
-from pipeline.method.rows import RowReduction, reduce_here, row_ranges
+from pipeline.method.rows import RowReduction, reduce_locally, row_ranges
 from pipeline.method.task_statistics import sum_part
 
 Result = TypeVar("Result")
@@ -39,7 +39,7 @@ class Executor:
     """Runs the seeds of a stage; created by `executor`."""
 
     cluster: Cluster | None = None
-    reduce_rows: RowReduction = reduce_here  # how a process reduces rows: on its CPU or its GPU
+    reduce_rows: RowReduction = reduce_locally  # how a process reduces rows: on its CPU or its GPU
     workers: int = 0  # threads of this process; 0: one per core
 
     @property
@@ -125,7 +125,7 @@ def executor(
 
     Raise ModelError if the GPU is absent. ``scratch`` and ``paths`` are as in `cluster.connected`.
     """
-    reduce_rows: RowReduction = reduce_here
+    reduce_rows: RowReduction = reduce_locally
     if statistics != "cpu":
         reduce_rows = partial(reduce_on_device, statistics)
     with cluster_from_environment(scratch, paths) as cluster:
@@ -146,7 +146,7 @@ def reduce_on_device(
     chosen = str(choose_device(device))
     if function is sum_part and common.arithmetic == "float32":
         return statistics_on(chosen, common.basis, rows, common.C)
-    return reduce_here(function, common, rows, combine)
+    return reduce_locally(function, common, rows, combine)
 
 
 def in_threads(function: Callable[[int], Result], count: int, *, D: int, workers: int = 0) -> list[Result]:
@@ -192,7 +192,7 @@ class ClusterReduction:
     """
 
     cluster: Cluster
-    on_worker: RowReduction = reduce_here  # how a worker reduces its range: on its CPU or its GPU
+    on_worker: RowReduction = reduce_locally  # how a worker reduces its range: on its CPU or its GPU
 
     def __call__(
         self, function: Callable[[Any, Any], Any], common: Any, rows: Any, combine: Callable[[Any, Any], Any]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from pipeline.datasets.manifest_files import ImageRow
 from pipeline.datasets.sources.choose import find_in
-from pipeline.datasets.sources.source import DomainSettings, require_text
+from pipeline.datasets.sources.source import DomainSettings, require_utf8
 from pipeline.encoders.image_decoding import decode, image_facts
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import InputError
@@ -43,13 +43,13 @@ def find_images(paths: Iterable[Path]) -> list[Path]:
                 raise InputError(f"{path}: no image in this folder or shard (looked for {suffixes})")
             found += [image.path for image in contents]
         elif file_of(path).exists():
-            found.append(require_text(path))
+            found.append(require_utf8(path))
         else:
             raise InputError(f"{path}: no such file or folder; check the path")
     return list(dict.fromkeys(found))
 
 
-def examined_images(paths: Sequence[Path], *, max_pixels: int, workers: int) -> tuple[list[Image], dict[Path, str]]:
+def examine_images(paths: Sequence[Path], *, max_pixels: int, workers: int) -> tuple[list[Image], dict[Path, str]]:
     """Decode and hash every image once, so that all errors are known before any embedding.
 
     Return the readable images, in the given order, and the reasons why the others are not readable, by path.

@@ -139,7 +139,7 @@ def import_prompts(origin: Path, domain: str, classes: Sequence[str], arrays: Ma
         mismatched = sorted(set(classes) ^ set(prompts.classes))
         if mismatched:
             raise InputError(f"{store}: has other classes than {domain}: {listed(mismatched, most=3)}")
-        return prompts.of(classes)
+        return prompts.for_classes(classes)
     file = origin / TEXTS if origin.is_dir() else origin
     names, text, scale = (read_array(file, arrays.get(name, name)) for name in ("class_names", "text", "logit_scale"))
     if names.ndim != 1 or names.dtype.kind != "U":

@@ -104,7 +104,7 @@ def refined_problem(
             "hidden classes, a label space or rejected images; set refinement.steps: 0 and mutual_attention: false"
         )
     labels = for_each_seed(partial(label_seed, problem=problem, options=options))
-    train = np.array([~target.tasks.is_test(seed) for seed in target.seeds])  # (S, n)
+    train = np.array([~target.tasks.test_mask(seed) for seed in target.seeds])  # (S, n)
     refiner = ViewRefiner(ImageEmbedder.build(settings).encoder, settings, ascent, attention=attention)
     scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=scratch, prefix="refine-") as folder:

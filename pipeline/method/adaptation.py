@@ -22,7 +22,7 @@ from pipeline.method.fusion import (
     smoothed,
 )
 from pipeline.method.kernel_lda import Classifier, check_spread, filled_means
-from pipeline.method.kernel_rows import KernelRows, Sharing, kernel_rows, not_shared
+from pipeline.method.kernel_rows import KernelRows, Sharing, kernel_rows, no_sharing
 from pipeline.method.prediction import klda_scores, voted
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rows import (
@@ -36,7 +36,7 @@ from pipeline.method.rows import (
     TargetTask,
     UnlabelledRows,
     Vector64,
-    reduce_here,
+    reduce_locally,
 )
 from pipeline.method.source_model import SourceModel
 from pipeline.method.task_statistics import ExactStatistics, LabelledTask, Statistics, empty_statistics
@@ -52,9 +52,9 @@ class Referee:
     basis: Basis
     options: MethodOptions
     clip_scale: float  # the CLIP model's own logit scale
-    reduce_rows: RowReduction = reduce_here
+    reduce_rows: RowReduction = reduce_locally
     # shares features and neighbours with other variants that run on the same images
-    shared: Sharing = not_shared
+    shared: Sharing = no_sharing
 
     def features(self, images: UnlabelledRows) -> KernelRows:
         """Return the kernel's input rows of the images, which give their features."""
@@ -172,7 +172,7 @@ class _TaskAdaptation:
 
     def _scores(self, classifier: Classifier) -> Matrix64:
         """Return F of the voting views, (V, n, c), eq. (13)."""
-        of_task = classifier.of(self.task.classes)
+        of_task = classifier.for_classes(self.task.classes)
         return klda_scores(self.features, of_task, self.options.label_views, self.referee.reduce_rows)
 
     def _labels(self, scores: Matrix64) -> PseudoLabels:
@@ -197,7 +197,7 @@ class _TaskAdaptation:
             isinstance(statistics, ExactStatistics)
             and isinstance(updated, ExactStatistics)
             and self.options.threshold <= 0  # with a gate, rounds would not use the same rows
-            and self.referee.reduce_rows is reduce_here  # others return new sums, not corrected ones
+            and self.referee.reduce_rows is reduce_locally  # others return new sums, not corrected ones
         ):
             return statistics.relabelled(self._labelled(labels), updated, before.weight)
         return self._updated(statistics, labels)

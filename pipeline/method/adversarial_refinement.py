@@ -47,7 +47,7 @@ class SourceBranch:
     ) -> None:
         self._omega = torch.from_numpy(basis.omega.astype(np.float64))
         self._beta = torch.from_numpy(basis.beta.astype(np.float64))
-        of_task = classifier.of(classes)
+        of_task = classifier.for_classes(classes)
         self._W, self._b = torch.from_numpy(of_task.W), torch.from_numpy(of_task.b)
         self._scale, self._clip_weight = -2 * basis.scale, clip_weight
         self._clip_phases: Tensor | None = None

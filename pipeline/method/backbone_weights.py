@@ -27,13 +27,13 @@ FOLDS = 5
 FEATURES = 1000  # maximum number of Fourier features used to compare weights
 
 
-def side_by_side(parts: Sequence[Matrix]) -> Matrix:
+def join_models(parts: Sequence[Matrix]) -> Matrix:
     """Return the unit rows (n, d₁ + … + d_P) of several models, given the rows (n, d_p) of each."""
     return np.hstack([unit_rows(part) for part in parts])
 
 
 def split_models(rows: Matrix, widths: Sequence[int]) -> list[Matrix]:
-    """Return the columns (n, d_p) of each model; the inverse of `side_by_side`."""
+    """Return the columns (n, d_p) of each model; the inverse of `join_models`."""
     return np.split(rows, np.cumsum(widths)[:-1], axis=1)
 
 
@@ -83,7 +83,7 @@ def _held_out_likelihood(basis: Basis, rows: Matrix, labels: Labels, clip: Matri
     shared: Any = lambda *_: features  # noqa: E731  the same features for every fold
     total = 0.0
     for k in np.unique(fold[fold >= 0]):
-        (model,) = fit_source(basis, {"original": rows}, labels, [classes], options, shared=shared, without=fold == k)
+        (model,) = fit_source(basis, {"original": rows}, labels, [classes], options, shared=shared, held_out=fold == k)
         held_out = np.flatnonzero(fold == k)
         rows_out = KernelRows(features.basis, {"original": take(features.views["original"], held_out)})
         p = klda_probabilities(rows_out, model.classifier, classes, options, vote=False)

@@ -13,7 +13,7 @@ from pipeline.method.adaptation import Referee
 from pipeline.method.continual_metrics import accuracy_matrix, calibration_error, per_class_accuracy
 from pipeline.method.fusion import PseudoLabels
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.kernel_rows import not_shared
+from pipeline.method.kernel_rows import no_sharing
 from pipeline.method.prediction import predict
 from pipeline.method.rows import (
     BLOCK_IMAGES,
@@ -23,7 +23,7 @@ from pipeline.method.rows import (
     UnlabelledRows,
     Vector64,
     as_array,
-    reduce_here,
+    reduce_locally,
     row_blocks,
 )
 from pipeline.method.source_model import SourceModel
@@ -65,7 +65,7 @@ def score(  # noqa: PLR0917  labels, tasks and models come in the same order eve
     ``labels`` and ``tasks`` (n,) are the true class and the task, from 0, of each test image; ``sources`` and the
     target's ``classifiers`` are the models after each task.
     """
-    portable = replace(referee, reduce_rows=reduce_here, shared=not_shared)  # can be sent to other processes
+    portable = replace(referee, reduce_rows=reduce_locally, shared=no_sharing)  # can be sent to other processes
     models = (portable, sources, classifiers)
     predictions, preferred, confidence = referee.reduce_rows(_outcomes, models, rows, _joined)
     own_predictions, *references = (list(predicted) for predicted in predictions)

@@ -90,7 +90,7 @@ def noise_words(shape: Sequence[int], settings: ViewSettings, keys: Sequence[byt
     return words
 
 
-def removed(images: Tensor, settings: ViewSettings) -> Tensor:
+def removed_details(images: Tensor, settings: ViewSettings) -> Tensor:
     """Return what view ``zeros`` removes, (n, c, h, w): original − zeros before clipping."""
     low, _ = _split(images, settings)
     return images - _joined(low, [None] * settings.level, images.shape[-2:], settings)

@@ -35,7 +35,7 @@ class Classifier:
     W: Matrix64  # (D, C)
     b: Vector64  # (C,)
 
-    def of(self, classes: Labels) -> "Classifier":
+    def for_classes(self, classes: Labels) -> "Classifier":
         """Return the classifier restricted to some classes (c,)."""
         return Classifier(self.W[:, classes], self.b[classes])
 

@@ -49,11 +49,11 @@ class Sharing(Protocol):
         """Return the value of ``make()``, computed when the key is first used.
 
         A key contains the object that holds the images and keeps it in memory together with the value. Pass
-        `not_shared` if that object should be freed earlier.
+        `no_sharing` if that object should be freed earlier.
         """
 
 
-def not_shared(key: Hashable, make: Callable[[], Value]) -> Value:  # noqa: ARG001
+def no_sharing(key: Hashable, make: Callable[[], Value]) -> Value:  # noqa: ARG001
     """Return ``make()`` without caching, see `Sharing`."""
     return make()
 
@@ -84,11 +84,11 @@ class KeptFeatures:
         basis: Basis,
         rows: Rows,
         lookup: Callable[[Index], Matrix32] | None = None,
-        mapped: Callable[[Basis, Rows], Matrix32] | None = None,
+        compute: Callable[[Basis, Rows], Matrix32] | None = None,
     ) -> None:
         self.basis = basis
         self.rows = rows
-        self.mapped = mapped or all_deviations
+        self.compute = compute or all_deviations
         self._features: Matrix32 | None = None
         self._lock = Lock()  # a second thread waits for the features instead of computing them again
         self._lookup = lookup  # not a bound method of this object: the cycle would keep the features in memory
@@ -110,7 +110,7 @@ class KeptFeatures:
             return self._lookup(index)
         with self._lock:
             if self._features is None:
-                self._features = self.mapped(self.basis, self.rows)
+                self._features = self.compute(self.basis, self.rows)
                 self._features.flags.writeable = False
         if np.array_equal(index, np.arange(len(self))):
             return self._features  # copying all of them would take as long as summing them
@@ -137,7 +137,7 @@ def _unpickled(rows: Rows) -> Rows:
     return rows
 
 
-def deviations_of(basis: Basis, rows: Rows, index: Index) -> Matrix32:
+def row_deviations(basis: Basis, rows: Rows, index: Index) -> Matrix32:
     """Return the features z − pivot (b, D) of the kernel's input rows at ``index`` (b,)."""
     if isinstance(rows, KeptFeatures):
         return rows.deviations(index)
@@ -156,10 +156,10 @@ class KernelRows:
 
     def deviations(self, view: str, index: Index) -> Matrix32:
         """Return the features z − pivot (b, D) of one view of the images at ``index`` (b,)."""
-        return deviations_of(self.basis, self.views[view], index)
+        return row_deviations(self.basis, self.views[view], index)
 
 
-def kernel_rows(basis: Basis, images: UnlabelledRows, clip_weight: float, shared: Sharing = not_shared) -> KernelRows:
+def kernel_rows(basis: Basis, images: UnlabelledRows, clip_weight: float, shared: Sharing = no_sharing) -> KernelRows:
     """Return the kernel's input rows of unlabelled images, see `joined_rows`."""
     key = ("features", images, clip_weight, basis.width)
     return shared(key, lambda: joined_rows(basis, images.views, images.clip, clip_weight))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pipeline.errors import InputError
 from pipeline.method.fusion import fuse
 from pipeline.method.kernel_lda import Classifier
-from pipeline.method.kernel_rows import KernelRows, deviations_of
+from pipeline.method.kernel_rows import KernelRows, row_deviations
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rows import (
     BLOCK_IMAGES,
@@ -20,7 +20,7 @@ from pipeline.method.rows import (
     Vector64,
     ViewRows,
     concatenate,
-    reduce_here,
+    reduce_locally,
     row_blocks,
 )
 from pipeline.method.source_model import SourceModel
@@ -63,11 +63,11 @@ def klda_probabilities(
     options: MethodOptions,
     *,
     vote: bool,
-    reduce_rows: RowReduction = reduce_here,
+    reduce_rows: RowReduction = reduce_locally,
 ) -> Matrix64:
     """Return p = softmax(F) over ``classes`` (c,), (n, c), eq. (13), averaged over the views if ``vote`` is set."""
     views = options.views if vote else options.views[:1]
-    return voted(klda_scores(features, classifier.of(classes), views, reduce_rows), options)
+    return voted(klda_scores(features, classifier.for_classes(classes), views, reduce_rows), options)
 
 
 def voted(scores: Matrix64, options: MethodOptions) -> Matrix64:
@@ -89,7 +89,7 @@ def _scores(common: tuple[Basis, Classifier], rows: ViewRows) -> Matrix64:
     scores = np.empty((len(rows.views), len(rows), len(classifier.b)))
     for index in row_blocks(len(rows), BLOCK_IMAGES):
         for v, view in enumerate(rows.views.values()):
-            scores[v, index] = classifier.scores(deviations_of(basis, view, index))
+            scores[v, index] = classifier.scores(row_deviations(basis, view, index))
     return scores
 
 

@@ -25,7 +25,7 @@ def principal_plane(x: npt.NDArray[np.floating]) -> Matrix64:
     return flat
 
 
-def evenly(rows: npt.NDArray[np.intp], limit: int) -> npt.NDArray[np.intp]:
+def evenly_spaced(rows: npt.NDArray[np.intp], limit: int) -> npt.NDArray[np.intp]:
     """Return at most ``limit`` of the rows, evenly spaced; if sorted by class, each class keeps its proportion."""
     if len(rows) <= limit:
         return rows

@@ -94,12 +94,12 @@ class Basis:
         return replace(self, omega=self.omega[:, :D], beta=self.beta[:D], clip_omega=clip_omega, directions=None)
 
 
-def gamma_of(sigma: float, convention: Convention) -> float:
+def kernel_gamma(sigma: float, convention: Convention) -> float:
     """Return gamma of the kernel exp(−gamma ‖x − y‖²), given ``sigma`` in one of three conventions.
 
     Examples
     --------
-    >>> [gamma_of(0.5, convention) for convention in CONVENTIONS]
+    >>> [kernel_gamma(0.5, convention) for convention in CONVENTIONS]
     [2.0, 0.125, 0.5]
     """
     if not 0 < sigma < math.inf:
@@ -137,7 +137,7 @@ def draw_basis(
     d, D : int
         Embedding width, number of Fourier features.
     convention : {"bandwidth", "spread", "gamma"}
-        Meaning of ``sigma``, see `gamma_of`.
+        Meaning of ``sigma``, see `kernel_gamma`.
     orthogonal : bool
         Make the frequencies of each group of d columns orthogonal, with the lengths of Gaussian vectors (Yu et al.,
         2016): the same kernel with a smaller error.
@@ -158,7 +158,7 @@ def draw_basis(
         raise ParamsError(f"rff: d = {d} and D = {D} must both be at least 1")
     if seed < 0:
         raise ParamsError(f"rff.seed: a whole number from 0 on, not {seed!r}")
-    gamma = gamma_of(sigma, convention)
+    gamma = kernel_gamma(sigma, convention)
     scale = np.float32(math.sqrt(2 * gamma))
     omega = scale * _draw_frequencies(d, D, seed, 0, orthogonal=orthogonal)
     clip_omega = scale * _draw_frequencies(d_clip, D, seed, 1, orthogonal=orthogonal) if d_clip else None

@@ -4,7 +4,7 @@ Functions that map or sum rows take `Rows`: an array, or lazy rows that a store 
 arrays are ascending row numbers.
 
 A function over many rows is written as ``function(common, rows)``, and its results combine associatively. A
-`RowReduction` applies it. `reduce_here` applies it to all rows in this process; others split the rows into ranges,
+`RowReduction` applies it. `reduce_locally` applies it to all rows in this process; others split the rows into ranges,
 process these elsewhere and combine the results of neighbouring ranges. Ranges are whole blocks of `BLOCK_IMAGES`
 images. A block's float32 arithmetic is the same everywhere, and only the order of float64 sums differs.
 """
@@ -163,7 +163,7 @@ class LabelledRows(ViewRows):
 RowReduction = Callable[[Callable[[Any, Any], Any], Any, Any, Callable[[Any, Any], Any]], Any]
 
 
-def reduce_here(
+def reduce_locally(
     function: Callable[[Any, Any], Any],
     common: Any,
     rows: ViewRows,

@@ -14,9 +14,9 @@ import numpy.typing as npt
 from pipeline.method import kernel_lda
 from pipeline.method.class_statistics import packed
 from pipeline.method.kernel_lda import Classifier, filled_means
-from pipeline.method.kernel_rows import KernelRows, Sharing, joined_rows, not_shared
+from pipeline.method.kernel_rows import KernelRows, Sharing, joined_rows, no_sharing
 from pipeline.method.random_fourier_features import Basis
-from pipeline.method.rows import Index, LabelledRows, Labels, Matrix64, RowReduction, Rows, reduce_here, take
+from pipeline.method.rows import Index, LabelledRows, Labels, Matrix64, RowReduction, Rows, reduce_locally, take
 from pipeline.method.task_statistics import LabelledTask, Statistics, empty_statistics
 from pipeline.method.variants import MethodOptions
 from pipeline.method.within_scatter import DenseScatter, dense
@@ -62,9 +62,9 @@ def fit_source(
     options: MethodOptions,
     *,
     clip: Rows | None = None,
-    reduce_rows: RowReduction = reduce_here,
-    shared: Sharing = not_shared,
-    without: npt.NDArray[np.bool_] | None = None,
+    reduce_rows: RowReduction = reduce_locally,
+    shared: Sharing = no_sharing,
+    held_out: npt.NDArray[np.bool_] | None = None,
     last_only: bool = False,
 ) -> Iterator[SourceModel]:
     """Yield the source model after each task.
@@ -80,8 +80,8 @@ def fit_source(
         Classes of each task, numbered in order of arrival.
     clip : Rows of shape (n, d'), optional
         CLIP's embeddings of the images, if they enter the kernel.
-    without : ndarray of bool of shape (n,), optional
-        Rows to hold out.
+    held_out : ndarray of bool of shape (n,), optional
+        Rows that are not fitted to.
     last_only : bool, default False
         Yield only the model after the last task and skip solving for the others.
     """
@@ -91,16 +91,16 @@ def fit_source(
     for t, classes in enumerate(tasks):
         index = np.flatnonzero(np.isin(labels, classes))  # no earlier task's row is read again
 
-        def of_task(index: Index = index) -> KernelRows:
+        def task_features(index: Index = index) -> KernelRows:
             task_views = {view: take(rows, index) for view, rows in views.items()}
             task_clip = None if clip is None else take(clip, index)
             return joined_rows(basis, task_views, task_clip, options.clip_in_kernel)
 
-        features = shared(("source features", t, options.clip_in_kernel, basis.width), of_task)
+        features = shared(("source features", t, options.clip_in_kernel, basis.width), task_features)
         task_views = {view: features.views[view] for view in used}
         rows = LabelledRows(task_views, labels[index], np.ones(len(index)))
-        if without is not None:
-            inside = np.flatnonzero(~without[index])
+        if held_out is not None:
+            inside = np.flatnonzero(~held_out[index])
             rows, index = rows.take(inside), index[inside]
         statistics = statistics.update(LabelledTask(features.basis, rows, classes), reduce_rows)
         original = take(views["original"], index)

@@ -20,7 +20,7 @@ import numpy as np
 from pipeline.errors import InputError
 from pipeline.method import class_statistics
 from pipeline.method.class_statistics import ClassStatistics
-from pipeline.method.kernel_rows import deviations_of
+from pipeline.method.kernel_rows import row_deviations
 from pipeline.method.random_fourier_features import Basis
 from pipeline.method.rows import (
     BLOCK_IMAGES,
@@ -29,7 +29,7 @@ from pipeline.method.rows import (
     Matrix64,
     RowReduction,
     Vector64,
-    reduce_here,
+    reduce_locally,
     row_blocks,
 )
 from pipeline.method.variants import Arithmetic, MethodOptions
@@ -60,7 +60,7 @@ class ExactStatistics:
     prior_count: Vector64  # (K,) number of rows that the prior mean of each class counts as
     arithmetic: Arithmetic = "float32"  # of the products; sums are always float64
 
-    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> "ExactStatistics":
+    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_locally) -> "ExactStatistics":
         """Return the statistics with a task added."""
         K = max(self.rows.C, int(task.classes.max()) + 1)
         added = sum_rows(task.basis, task.rows, K, self.arithmetic, reduce_rows)
@@ -122,7 +122,7 @@ class PrintedStatistics:
     rows: float = 0.0  # N so far
     total: float = 0.0  # Σω so far
 
-    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> "PrintedStatistics":
+    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_locally) -> "PrintedStatistics":
         """Return the statistics with a task added, class by class."""
         means = np.full((int(task.classes.max()) + 1, len(self.pivot)), np.nan)
         means[: len(self.class_means)] = self.class_means
@@ -178,14 +178,14 @@ class TaskCentredStatistics:
     scatter: Matrix64 | RowScatter
     total: float = 0.0  # Σω of the rows so far
 
-    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_here) -> "TaskCentredStatistics":
+    def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_locally) -> "TaskCentredStatistics":
         """Return the statistics with all rows of a task added at once."""
         means, count = self._start(task)
         views, n = list(task.rows.views.values()), len(task.rows)
         total = self.total + float(task.rows.weights.sum() * len(views))
         if isinstance(self.scatter, RowScatter) and self.scatter.has_room(n * len(views)):
             index = np.arange(n)
-            rows = np.concatenate([deviations_of(task.basis, view, index) for view in views], dtype=np.float64)
+            rows = np.concatenate([row_deviations(task.basis, view, index) for view in views], dtype=np.float64)
             labels, weights = np.tile(task.rows.labels, len(views)), np.tile(task.rows.weights, len(views))
             selection: Matrix64 = np.eye(len(count))[:, labels] * weights
             moved, weight = _moved(means, count, selection @ rows, selection.sum(axis=1))
@@ -261,7 +261,7 @@ def sum_rows(
     rows: LabelledRows,
     C: int,
     arithmetic: Arithmetic = "float32",
-    reduce_rows: RowReduction = reduce_here,
+    reduce_rows: RowReduction = reduce_locally,
 ) -> ClassStatistics:
     """Return the statistics of all views of labelled rows with labels 0 to C − 1."""
     statistics: ClassStatistics = reduce_rows(sum_part, Summation(basis, C, arithmetic), rows, operator.add)
@@ -278,7 +278,7 @@ def sum_part(
     statistics = class_statistics.zeros(common.C, common.basis.width) if start is None else start
     for index in row_blocks(len(rows), images):
         # all views in one product: each product takes a pass over the D×D sums, however few rows it has
-        features = [deviations_of(common.basis, view, index) for view in views]
+        features = [row_deviations(common.basis, view, index) for view in views]
         z = np.concatenate(features, dtype=common.arithmetic)
         part = rows.labels[index]
         labels = np.tile(part, (len(views), *[1] * (part.ndim - 1)))

@@ -6,7 +6,7 @@ View = Literal["original", "zeros", "rand"]
 VIEWS: tuple[View, ...] = get_args(View)
 
 
-class AboutView(NamedTuple):
+class ViewInfo(NamedTuple):
     """Settings and caption of a view."""
 
     # the fields of `ViewSettings` that the view depends on; if others change, it need not be extracted again
@@ -14,8 +14,8 @@ class AboutView(NamedTuple):
     caption: str  # shown below pictures of the view
 
 
-ABOUT: dict[str, AboutView] = {
-    "original": AboutView((), "the image, cropped"),
-    "zeros": AboutView(("wavelet", "level"), "without fine details"),
-    "rand": AboutView(("wavelet", "level", "noise", "seed"), "noise in place of fine details"),
+VIEW_INFO: dict[str, ViewInfo] = {
+    "original": ViewInfo((), "the image, cropped"),
+    "zeros": ViewInfo(("wavelet", "level"), "without fine details"),
+    "rand": ViewInfo(("wavelet", "level", "noise", "seed"), "noise in place of fine details"),
 }

@@ -166,7 +166,7 @@ def open_stream_model(step: str, target: Domain, options: MethodOptions, rff: Ma
 
 def origin_of(source: str, bases: Bases, options: MethodOptions, backbones: Mapping[str, Any]) -> StreamOrigin:
     """Return the origin of a stream from ``source``: the settings that it depends on, and the first seed's basis."""
-    settings = bases.recipe.asked()
+    settings = bases.recipe.parameters()
     basis = {key: settings[f"rff.{key}"] for key in ("D", "sigma", "convention", "orthogonal")}
     basis |= {"seed": bases.recipe.seeds[0], "sha256": bases.digests[0]}
     return StreamOrigin(source, basis, options_as_json(options), dict(backbones))
@@ -174,7 +174,7 @@ def origin_of(source: str, bases: Bases, options: MethodOptions, backbones: Mapp
 
 def check_basis(problem: Problem, rff: Mapping[str, object]) -> None:
     """Raise StoreError if the bases were drawn with other settings than params.yaml has now."""
-    recorded = problem.bases.recipe.asked()
+    recorded = problem.bases.recipe.parameters()
     current = {key: rff.get(key.removeprefix("rff."), recorded[key]) for key in recorded}  # seeds are checked by number
     for key, old, new in differences(recorded, current):
         raise StoreError(

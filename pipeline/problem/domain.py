@@ -85,7 +85,7 @@ class Domain:
             self.clip.require({"weights": prompts.provenance["weights"]})
         if sorted(prompts.classes) != sorted(row.class_name for row in self.all_classes):
             raise StoreError(f"{path}: its classes are not those of {self.manifest}; run dvc repro")
-        return prompts.of(self.class_names)
+        return prompts.for_classes(self.class_names)
 
     @cached_property
     def all_classes(self) -> list[ClassRow]:
@@ -152,11 +152,11 @@ class Domain:
     def train_index(self, seed: int, task: int | None = None) -> Index:
         """Return the row numbers of a seed's train images, of one task or of all."""
         in_task = self.tasks.task >= 0 if task is None else self.tasks.task == task
-        return np.flatnonzero(~self.tasks.is_test(seed) & in_task)
+        return np.flatnonzero(~self.tasks.test_mask(seed) & in_task)
 
     def test_index(self, seed: int) -> Index:
         """Return the row numbers of a seed's test images."""
-        return np.flatnonzero(self.tasks.is_test(seed) & (self.tasks.task >= 0))
+        return np.flatnonzero(self.tasks.test_mask(seed) & (self.tasks.task >= 0))
 
     def vision_rows(self, view: str) -> Rows:
         """Return all rows (n, d) of a view."""

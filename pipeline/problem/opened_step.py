@@ -81,7 +81,7 @@ class OpenedStep:
         # text embeddings of the classes in `order`, followed by the domain's other classes
         first = self.order if options.reject == "none" else self.rejecting_classes
         others = [name for name in domain.class_names if name not in first]
-        self.prompts = domain.prompts.of([*first, *others])
+        self.prompts = domain.prompts.for_classes([*first, *others])
 
     @property
     def class_names(self) -> list[str]:

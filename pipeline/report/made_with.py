@@ -68,7 +68,7 @@ def stale_notes(results: Mapping[str, MadeWith], current: MadeWith, remedy: str)
     ]
 
 
-def former_features(stages: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+def former_feature_notes(stages: Mapping[str, Any], names: Iterable[str]) -> list[str]:
     """Return a line for each of these stages that was run on other features than dvc.lock now names.
 
     After `git pull`, `dvc repro --allow-missing` uses the former commit's features in cache/ if DVC's own cache lacks
@@ -78,7 +78,7 @@ def former_features(stages: Mapping[str, Any], names: Iterable[str]) -> list[str
     --------
     >>> embed = {"outs": [{"path": "cache/embeddings/uci/vit.zarr", "md5": "b1.dir"}]}
     >>> source = {"deps": [{"path": "cache/embeddings/uci/vit.zarr", "md5": "a0.dir"}]}
-    >>> former_features({"embed@uci-vit": embed, "source@uci": source}, ["source@uci"])[0][:59]
+    >>> former_feature_notes({"embed@uci-vit": embed, "source@uci": source}, ["source@uci"])[0][:59]
     'source@uci was run on a former cache/embeddings/uci/vit.zar'
     """
     outputs = {out["path"]: out["md5"] for entry in stages.values() for out in entry.get("outs", ()) if "md5" in out}

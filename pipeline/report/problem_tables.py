@@ -22,7 +22,7 @@ from pipeline.method.continual_metrics import (
 )
 from pipeline.method.evaluation import BRANCHES, Scores
 from pipeline.method.fusion import PseudoLabels
-from pipeline.method.principal_plane import evenly, principal_plane
+from pipeline.method.principal_plane import evenly_spaced, principal_plane
 from pipeline.method.rows import Labels, Vector64
 from pipeline.report.made_with import MadeWith
 from pipeline.report.problem_figures import accuracy_figures, percent, percent_where_known
@@ -256,8 +256,8 @@ def _map(problem: EvaluatedProblem, images: TargetImages) -> Iterator[Sequence[o
     """
     test, names = problem.test_rows[0], problem.class_names
     others = np.setdiff1d(np.flatnonzero(problem.labels >= 0), test)
-    shown_test = evenly(test, MAP_TEST_IMAGES)
-    rows = np.union1d(shown_test, evenly(others, MAP_IMAGES - len(shown_test)))
+    shown_test = evenly_spaced(test, MAP_TEST_IMAGES)
+    rows = np.union1d(shown_test, evenly_spaced(others, MAP_IMAGES - len(shown_test)))
     plane = principal_plane(np.asarray(images.embeddings[rows]))
     unit = float(plane.std(axis=0).max()) or 1.0
     predicted = dict(zip(test.tolist(), problem.scores[0].branches["fused"].label, strict=True))

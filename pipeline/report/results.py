@@ -258,7 +258,7 @@ def at_chance(accuracy: float, classes: int, images: int) -> bool:
     return accuracy / 100 <= chance + 3 * math.sqrt(chance * (1 - chance) / max(images, 1))
 
 
-def guessing(figures: ProbeFigures | ProblemFigures, name: str) -> list[str]:
+def guess_warnings(figures: ProbeFigures | ProblemFigures, name: str) -> list[str]:
     """Return a warning for each classifier that does not adapt and is no better than guessing, with the remedy.
 
     ``name`` is that of the domain or problem.

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import torch
 
 from pipeline.errors import counted
-from pipeline.method.frequency_views import ViewSettings, frequency_views, removed
-from pipeline.method.views import ABOUT, VIEWS
+from pipeline.method.frequency_views import ViewSettings, frequency_views, removed_details
+from pipeline.method.views import VIEW_INFO, VIEWS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +33,7 @@ def view_pixels(
     full contrast, which clips the strongest 0.5%.
     """
     image = _batch(crop)
-    batches = frequency_views(image, views, settings, [digest]) | {"removed": removed(image, settings)}
+    batches = frequency_views(image, views, settings, [digest]) | {"removed": removed_details(image, settings)}
     panels: dict[str, Pixels] = {name: batch[0].permute(1, 2, 0).numpy() for name, batch in batches.items()}
     difference = np.abs(panels["removed"])
     strength = float(np.quantile(difference, 0.995))
@@ -49,7 +49,9 @@ def draw_views(crop: npt.NDArray[np.uint8], digest: bytes, settings: ViewSetting
 
     panels, gain = view_pixels(crop, digest, settings)
     height, width = crop.shape[:2]
-    notes = {view: ABOUT[view].caption for view in VIEWS} | {"removed": f"original − zeros, {gain:.3g} times as strong"}
+    notes = {view: VIEW_INFO[view].caption for view in VIEWS} | {
+        "removed": f"original − zeros, {gain:.3g} times as strong"
+    }
     inches = len(panels) * PANEL + 0.5, min(PANEL * height / width, TALLEST) + CAPTIONS
     figure = Figure(figsize=inches, dpi=120, layout="constrained")
     for axis, (name, panel) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
@@ -73,7 +75,7 @@ def _batch(crop: npt.NDArray[np.uint8]) -> torch.Tensor:
 def _caption(image: torch.Tensor, settings: ViewSettings) -> str:
     """Say how the views were made and how much of the image was removed."""
     centred = image - image.mean(dim=(-2, -1), keepdim=True)
-    lost, *totals = (float(x.square().sum()) for x in (removed(image, settings), image, centred))
+    lost, *totals = (float(x.square().sum()) for x in (removed_details(image, settings), image, centred))
     energy, contrast = (lost / total if total > 0 else 0.0 for total in totals)
     recipe = f"{settings.wavelet}, {counted(settings.level, 'level')}, noise {settings.noise}, seed {settings.seed}"
     shares = f"{energy:.2%} of the energy, {contrast:.2%} of the contrast"

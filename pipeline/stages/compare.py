@@ -15,7 +15,7 @@ from typing import Any
 
 from pipeline import paths
 from pipeline.comparison.compared_method import ComparedMethod
-from pipeline.comparison.method_scores import Scored, covariance_of_methods, run_methods
+from pipeline.comparison.method_scores import MethodScores, covariance_of_methods, run_methods
 from pipeline.comparison.registry import compared_method
 from pipeline.config.params import Params
 from pipeline.errors import InputError, counted
@@ -51,7 +51,7 @@ def compare(context: Context, name: str) -> str:
         raise InputError(f"compare {name}: no method could run ({reasons})")
     final = {key: entry["A_T"] for key, entry in entries.items() if key not in failed}
     content = {
-        "made_with": made_with(params.selected()) | bases.recipe.asked(),
+        "made_with": made_with(params.selected()) | bases.recipe.parameters(),
         "test_images": max(len(problem.target.test_index(seed)) for seed in seeds),
         "methods": entries,
         "image_covariance": covariance_of_methods(problem, outcomes, final),
@@ -66,7 +66,9 @@ def compare(context: Context, name: str) -> str:
     return f"{counted(len(methods), 'method')}, largest A_T {final[best]} ({best})"
 
 
-def method_entry(method: ComparedMethod, outcomes: Sequence[Scored | str], seeds: Sequence[int]) -> dict[str, Any]:
+def method_entry(
+    method: ComparedMethod, outcomes: Sequence[MethodScores | str], seeds: Sequence[int]
+) -> dict[str, Any]:
     """Return the entry of a method in comparison.json: figures over all seeds, or the reason of its first failure."""
     description = {"title": method.title, "group": method.group, "source_samples": method.source_samples}
     scores = [outcome for outcome in outcomes if not isinstance(outcome, str)]

@@ -52,8 +52,8 @@ def evaluate(context: Context, name: str) -> str:
             views=len(options.test_views),
             D=problem.bases.recipe.D,
         )
-    parameters = made_with(params.selected()) | problem.bases.recipe.asked()
-    is_test = (target.tasks.is_test(seed) for seed in target.seeds)
+    parameters = made_with(params.selected()) | problem.bases.recipe.parameters()
+    is_test = (target.tasks.test_mask(seed) for seed in target.seeds)
     weight, right = kept_weights(evaluation.pseudo_labels(), is_test, target.labels)
     evaluated = EvaluatedProblem(
         class_names=target.class_names,

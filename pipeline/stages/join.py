@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline import paths
 from pipeline.errors import InputError, counted
-from pipeline.method.backbone_weights import side_by_side, split_models
+from pipeline.method.backbone_weights import join_models, split_models
 from pipeline.method.rows import BLOCK_IMAGES, Matrix
 from pipeline.stage import Context, stage
 from pipeline.store.embedding_store import SHARD_ROWS, EmbeddedView, EmbeddingStore, open_embeddings, write_embeddings
@@ -59,7 +59,7 @@ def joined_view(first: EmbeddingStore, second: EmbeddingStore, view: str) -> Emb
             for store in (first, second)
             for columns in split_models(store.read(view, start, start + BLOCK_IMAGES), store.model_widths)
         ]
-        return side_by_side(models)
+        return join_models(models)
 
     return EmbeddedView(
         first.rows,

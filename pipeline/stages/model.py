@@ -12,7 +12,7 @@ from typing import Any
 
 from pipeline import paths
 from pipeline.config.params import Params
-from pipeline.encoders.recorded_weights import NEW_WEIGHTS, require_weights_of_features, weights
+from pipeline.encoders.recorded_weights import NEW_WEIGHTS, identify_weights, require_weights_of_features
 from pipeline.stage import Context, stage
 from pipeline.write_aside import write_text
 
@@ -26,7 +26,7 @@ def settings(params: Params, name: str) -> dict[str, Any]:
 def model(context: Context, name: str) -> str:
     """Write cache/models/MODEL.json."""
     spec = context.params.models[name]
-    facts = {"library": spec.library, "name": spec.name, **weights(Path(spec.origin), spec.library)}
+    facts = {"library": spec.library, "name": spec.name, **identify_weights(Path(spec.origin), spec.library)}
     if spec.library != "imported" and not os.environ.get(NEW_WEIGHTS):
         require_weights_of_features(name, spec.origin, facts)
     write_text(paths.model_identity(name), json.dumps(facts, indent=2, sort_keys=True) + "\n")

@@ -9,7 +9,14 @@ from typing import Any
 from pipeline import paths
 from pipeline.config.params import Params
 from pipeline.datasets import manifest_files
-from pipeline.datasets.kept_order import KeptOrder, longest, order_of_arrival, present, read_orders, write_orders
+from pipeline.datasets.kept_order import (
+    KeptOrder,
+    longest_order,
+    order_of_arrival,
+    read_orders,
+    restrict_order,
+    write_orders,
+)
 from pipeline.errors import counted, listed
 from pipeline.stage import Context, stage
 
@@ -36,12 +43,12 @@ def order(context: Context, name: str) -> str:
     settings["tasks"] = settings["tasks"] or manifest_files.read_source_tasks(folder)
     orders = read_orders(path)
     related_orders = [read_orders(paths.order(other)) for other in related_domains(context.params, name)]
-    tasks = order_of_arrival(names, longest(settings, [orders, *related_orders]), **settings)
+    tasks = order_of_arrival(names, longest_order(settings, [orders, *related_orders]), **settings)
     # the last order is the one in force
     write_orders(path, [*(kept for kept in orders if kept.asked != settings), KeptOrder(settings, tasks)])
-    known = {name for task in longest(settings, [orders]) for name in task}
+    known = {name for task in longest_order(settings, [orders]) for name in task}
     new = [name for name in names if name not in known]
-    text = f"{counted(len(names), 'class')}, {counted(len(present(tasks, names)), 'task')}, kept in {path}"
+    text = f"{counted(len(names), 'class')}, {counted(len(restrict_order(tasks, names)), 'task')}, kept in {path}"
     return f"{text}; new classes arrive last: {listed(new)}" if known and new else text
 
 

@@ -16,7 +16,7 @@ from pipeline.errors import counted
 from pipeline.method.rows import unit_rows
 from pipeline.method.zero_shot import class_means, cosines, nearest_mean
 from pipeline.problem.domain import LabelledDomain
-from pipeline.report.results import ProbeFigures, guessing
+from pipeline.report.results import ProbeFigures, guess_warnings
 from pipeline.stage import Context, stage
 from pipeline.store.embedding_store import EmbeddingStore
 from pipeline.write_aside import write_json
@@ -40,7 +40,7 @@ def probe(context: Context, name: str) -> str:
     write_json(paths.probe(context.suite, name), figures)
     if not labelled:
         return f"{counted(figures['images'], 'image')}, no labels: no accuracy"
-    for warning in guessing(ProbeFigures(**figures), name):
+    for warning in guess_warnings(ProbeFigures(**figures), name):
         sys.stderr.write(f"probe {name}: warning: {warning}\n")
     return (
         f"{counted(figures['images'], 'image')}, zero-shot {figures['zero_shot']:.1%}, "

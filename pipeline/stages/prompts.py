@@ -13,8 +13,7 @@ import numpy as np
 from pipeline import paths
 from pipeline.config.params import Params
 from pipeline.datasets.manifest_files import read_class_names
-from pipeline.datasets.prompts import prompts as sentences
-from pipeline.datasets.prompts import spoken
+from pipeline.datasets.prompts import fill_templates, spoken
 from pipeline.errors import counted
 from pipeline.extraction.imported import import_prompts
 from pipeline.method.rows import unit_rows
@@ -53,7 +52,7 @@ def embed_prompts(context: Context, domain: str, classes: Sequence[str]) -> Prom
     params = context.params
     templates = params.domains[domain].templates
     names = params.datasets[params.domains[domain].dataset].class_names
-    texts = [text for name in classes for text in sentences(names.get(name) or spoken(name), templates)]
+    texts = [text for name in classes for text in fill_templates(names.get(name) or spoken(name), templates)]
     encoder = clip_encoder.build(params.models[params.language], params.runtime.device)
     vectors = encoder.embed_texts(texts).cpu().numpy()
     means = vectors.reshape(len(classes), len(templates), -1).mean(axis=1)

@@ -71,7 +71,7 @@ def page_content(context: Context) -> dict[str, Any]:
     return {
         "suite": suite,
         "variant": params.method.variant,
-        "warnings": content.warnings(problems, made_with(params.selected())),
+        "warnings": content.result_warnings(problems, made_with(params.selected())),
         "headline": headline_table(results) if problems else None,
         "methods": [part for table in method_tables(results) for part in table.parts()],
         "problems": problems,

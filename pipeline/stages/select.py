@@ -17,7 +17,7 @@ import numpy as np
 
 from pipeline import paths
 from pipeline.comparison.selection import SCORES, choices
-from pipeline.comparison.sweep import Outcome, adapts, mean_outcome, runs_over, swept_outcomes
+from pipeline.comparison.sweep import Outcome, adapts, mean_outcome, runs_by_setting, swept_outcomes
 from pipeline.config.params import Params
 from pipeline.datasets.checked_csv import write_table
 from pipeline.errors import counted
@@ -48,7 +48,7 @@ def select(context: Context, name: str) -> str:
         for entry in read_scored_values(context.suite, name, setting).values:
             outcomes.setdefault(setting, {})[entry.value] = Outcome(entry.accuracy, entry.scores)
     if adapts(method.variant, method.options):
-        runs = runs_over(problem, params.rff.model_dump(), method.variant, method.options, params.select.options)
+        runs = runs_by_setting(problem, params.rff.model_dump(), method.variant, method.options, params.select.options)
         for_each_item = Executor(workers=params.runtime.workers).for_each_item
         by_run = swept_outcomes(problem, runs.values(), runs.values(), for_each_item)
         for (option, value), run in runs.items():

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pipeline import paths
-from pipeline.comparison.sweep import Run, adapts, mean_outcome, runs_over, swept_outcomes
+from pipeline.comparison.sweep import Run, adapts, mean_outcome, runs_by_setting, swept_outcomes
 from pipeline.config.params import Params
 from pipeline.datasets.checked_csv import write_table
 from pipeline.errors import counted
@@ -40,7 +40,7 @@ def sensitivity(context: Context, name: str, setting: str) -> str:
     """Write results/SUITE/problems/PROBLEM/sensitivity/SETTING.csv and SETTING.json."""
     params, method = context.params, context.params.method
     problem = context.project.labelled_problem(name)
-    plan_runs = partial(runs_over, problem, params.rff.model_dump(), method.variant, method.options)
+    plan_runs = partial(runs_by_setting, problem, params.rff.model_dump(), method.variant, method.options)
     plotted = plan_runs({setting: sorted(set(context.settings["sensitivity"]))})
     candidates = dict[tuple[str, Any], Run]()
     if adapts(method.variant, method.options):  # otherwise `select` has nothing to choose

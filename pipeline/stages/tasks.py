@@ -40,7 +40,7 @@ def tasks(context: Context, name: str) -> str:
     orders = kept_order.read_orders(paths.order(name))
     if not orders:
         raise InputError(f"{paths.order(name)}: no such file, or it is empty; run dvc repro order@{name}")
-    order = kept_order.present(orders[-1].tasks, names)
+    order = kept_order.restrict_order(orders[-1].tasks, names)
     rows = list(manifest_files.iterate_labelled(folder))
     labels, digests = [name for name, _ in rows], [sha256 for _, sha256 in rows]
     classes, splits = arrange(name, order, labels, digests, **settings)

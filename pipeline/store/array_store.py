@@ -114,7 +114,7 @@ def write_arrays(
     >>> store = open_arrays(path, "example/1")
     >>> store.read("b", 1, shape=(2,))
     array([0., 1.])
-    >>> store.attribute("classes", list, of=str)
+    >>> store.attribute("classes", list, item_type=str)
     ['bike', 'mug']
     """
     with writing(path, schema) as store:
@@ -153,11 +153,11 @@ class ArrayStore:
         except (ValueError, OSError) as error:
             raise damaged(self.path / name, error, store=self.path) from None
 
-    def attribute(self, name: str, kind: type[Value], *, of: type | None = None) -> Value:
-        """Return an attribute of type ``kind``, if a list then with items of type ``of``."""
+    def attribute(self, name: str, kind: type[Value], *, item_type: type | None = None) -> Value:
+        """Return an attribute of type ``kind``, if a list then with items of this type."""
         value = self.attributes.get(name)
         if not isinstance(value, kind) or (
-            of is not None and not (isinstance(value, list) and all(type(item) is of for item in value))
+            item_type is not None and not (isinstance(value, list) and all(type(item) is item_type for item in value))
         ):
             raise unusable(self.path, f"its attribute {name!r} is absent or malformed")
         return value

@@ -18,7 +18,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from pipeline.errors import StoreError
 from pipeline.method.backbone_weights import weighted
 from pipeline.method.kernel_directions import directions_kept, reduced
-from pipeline.method.random_fourier_features import Basis, Convention, draw_basis, gamma_of
+from pipeline.method.random_fourier_features import Basis, Convention, draw_basis, kernel_gamma
 from pipeline.method.variants import MethodOptions
 from pipeline.store.array_store import ArrayStore, content_crc
 from pipeline.write_aside import write_json
@@ -64,7 +64,7 @@ class BasisRecipe:
     @property
     def largest_gamma(self) -> float:
         """The largest gamma of the seeds' kernels."""
-        return max(gamma_of(sigma, self.convention) for sigma in self.sigmas)
+        return max(kernel_gamma(sigma, self.convention) for sigma in self.sigmas)
 
     @property
     def is_possible(self) -> bool:
@@ -76,7 +76,7 @@ class BasisRecipe:
         per_model = {len(weights) for weights in self.weights}
         return (len(self.weights), per_model, sum(self.widths)) == (len(self.seeds), {len(self.widths)}, self.d)
 
-    def asked(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         """Return the parameters in params.yaml that led to this recipe, by their dotted names."""
         return {
             "data.seeds": list(self.seeds),
@@ -141,7 +141,7 @@ class Bases:
 
     def require_model(self, store: ArrayStore) -> None:
         """Raise StoreError unless the model in ``store`` was made with these bases."""
-        if store.attribute("bases", list, of=str) != list(self.digests):
+        if store.attribute("bases", list, item_type=str) != list(self.digests):
             raise StoreError(f"{store.path}: made with other bases than {self.path} has now; run dvc repro")
 
 

@@ -181,13 +181,13 @@ class EmbeddingStore:
         """Raise StoreError naming both values if the provenance differs from ``expected``."""
         for key, value in expected.items():
             if (recorded := self.provenance.get(key)) != value:
-                raise unusable(self.path, f"made with {key} = {short(recorded)}, but {short(value)} is needed")
+                raise unusable(self.path, f"made with {key} = {shortened(recorded)}, but {shortened(value)} is needed")
 
     def require_backbone(self, backbone: Mapping[str, Any], other: Path) -> None:
         """Raise StoreError naming both values unless ``backbone``, used by ``other``, made these rows too."""
         for key, left, right in differences(self.backbone, backbone):
             raise StoreError(
-                f"{self.path}: made with {key} = {short(left)}, but {other} with {short(right)}; rows of two "
+                f"{self.path}: made with {key} = {shortened(left)}, but {other} with {shortened(right)}; rows of two "
                 "backbones cannot be compared: run dvc repro"
             )
 
@@ -247,7 +247,7 @@ def rows_of(store: EmbeddingStore, view: str, *, lazy: bool = False) -> Rows:
     return StoredRows(store, view, np.arange(store.rows))
 
 
-def short(value: object) -> str:
+def shortened(value: object) -> str:
     """Return an attribute's value as text for a message, truncated to 120 characters."""
     text = json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else repr(value)
     return text if len(text) <= 120 else text[:117] + "..."

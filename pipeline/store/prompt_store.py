@@ -33,7 +33,7 @@ class Prompts:
         per_class = len(sentences) // len(self.classes)
         return {name: sentences[i * per_class : (i + 1) * per_class] for i, name in enumerate(self.classes)}
 
-    def of(self, names: Sequence[str]) -> Self:
+    def for_classes(self, names: Sequence[str]) -> Self:
         """Return the prompts of the classes ``names``, in this order."""
         provenance, sentences = {**self.provenance, "classes": list(names)}, self.sentences()
         if provenance.get("prompts") is not None:  # None for imported embeddings

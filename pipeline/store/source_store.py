@@ -85,7 +85,7 @@ def read_source(
 ) -> Iterator[SourceModel]:
     """Yield the source model after each task of one seed; raise StoreError unless it has the target's ``classes``."""
     store = open_arrays(path, SCHEMA)
-    if store.attribute("classes", list, of=str) != list(classes):
+    if store.attribute("classes", list, item_type=str) != list(classes):
         raise StoreError(
             f"{path}: its classes differ from the target's; both domains of a problem must have the same class folders"
         )
@@ -107,13 +107,13 @@ def read_source_after(path: Path, seed_index: int, task: int | None) -> SourceMo
 def read_class_means(path: Path, seed_index: int) -> dict[str, Vector64]:
     """Return the mean unit embedding (d,) of each class of a source model, in label order."""
     store = open_arrays(path, SCHEMA)
-    classes = store.attribute("classes", list, of=str)
+    classes = store.attribute("classes", list, item_type=str)
     return dict(zip(classes, store.read("embedding_means", seed_index, shape=(len(classes), None)), strict=True))
 
 
 def _models(store: ArrayStore, seed_index: int) -> list[SourceModel]:
     """Return a seed's model after each task, without scatters."""
-    C, classifiers = len(store.attribute("classes", list, of=str)), read_classifiers(store, seed_index)
+    C, classifiers = len(store.attribute("classes", list, item_type=str)), read_classifiers(store, seed_index)
     if len(classifiers[-1].b) != C:
         raise unusable(store.path, "its tasks do not end with all classes")
     means, embedding_means = (store.read(name, seed_index, shape=(C, None)) for name in ("means", "embedding_means"))

@@ -100,7 +100,7 @@ class StreamState:
             for old, new in zip_longest(old_sentences.get(name, ()), new_sentences.get(name, ())):
                 if old != new:
                     raise self._mismatch(f"the prompt of {name!r}", old, new)
-        if not np.allclose(prompts.of(names).text, self.prompts.text[: len(names)], atol=1e-4):
+        if not np.allclose(prompts.for_classes(names).text, self.prompts.text[: len(names)], atol=1e-4):
             raise self._mismatch("text embeddings", "its own", f"those of {domain}")
 
     def _mismatch(self, setting: str, recorded: object, current: object) -> StoreError:
@@ -139,7 +139,7 @@ def write_stream_state(path: Path, state: StreamState) -> None:
 def read_stream_state(path: Path) -> StreamState:
     """Read and validate a state."""
     store = open_arrays(path, SCHEMA)
-    classes = store.attribute("classes", list, of=str)
+    classes = store.attribute("classes", list, item_type=str)
     K = len(classes)
     prior_means = store.read("prior_means", 0, shape=(K, None))
     width = int(prior_means.shape[1])
@@ -177,4 +177,4 @@ def read_stream_state(path: Path) -> StreamState:
 
 def read_stream_classes(path: Path) -> list[str]:
     """Return the classes seen by a stream, without reading its statistics."""
-    return list(open_arrays(path, SCHEMA).attribute("classes", list, of=str))
+    return list(open_arrays(path, SCHEMA).attribute("classes", list, item_type=str))

@@ -108,7 +108,7 @@ def write_classifiers(store: ArrayWriter, seeds: Sequence[Sequence[Classifier]])
 
 def read_classifiers(store: ArrayStore, seed_index: int) -> list[Classifier]:
     """Return the classifiers after each task of one seed: W (D, K_t), b (K_t,)."""
-    classes_seen = store.attribute(CLASSES_SEEN, list, of=int)
+    classes_seen = store.attribute(CLASSES_SEEN, list, item_type=int)
     if not classes_seen or classes_seen != sorted(classes_seen) or classes_seen[0] < 1:
         raise unusable(store.path, f"its {CLASSES_SEEN} are not increasing")
     W = store.read("W", seed_index, shape=(None, sum(classes_seen)))

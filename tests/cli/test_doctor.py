@@ -18,15 +18,15 @@ IMPORTED = {"library": "imported", "name": "x", "origin": "x.npz"}
 
 
 @pytest.fixture
-def project(params_alone):
+def project(params_only):
     """Change into a project with two small domains and weights of CLIP only."""
-    params_alone.write_params(params_alone.read_params() | {"models": MODELS})
+    params_only.write_params(params_only.read_params() | {"models": MODELS})
     for folder in (".git", ".dvc", "weights/vit"):
         Path(folder).mkdir(parents=True)
     Path("weights/clip.pt").write_bytes(b"x" * 2_000_000)
     add_images("left", a=3, b=1)
     add_images("right", a=3, b=1)
-    return params_alone
+    return params_only
 
 
 def add_images(domain, **classes):

@@ -111,7 +111,7 @@ def test_files_are_reproducible_and_contain_only_rows_if_the_domain_is_private(
     assert first == second
     assert str(tmp_path).encode() not in first
     project_copy.change_params(data={"private": ["left"]})
-    project_copy.run_here(("manifest", "left"))
+    project_copy.run_in_process(("manifest", "left"))
     content = export(tmp_path / f"rows.{form}").read_bytes()
     for secret in (b"ant", b"0.png", "ant".encode("utf-32-le")):  # numpy stores text as UTF-32
         assert secret not in content

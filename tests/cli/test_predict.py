@@ -59,7 +59,7 @@ def test_predictions_equal_those_scored_by_evaluate(linked_project, capsys, monk
     images, labels = read_images(MANIFEST), read_labels(MANIFEST)[0].astype(str)
     tasks, file, wrong = read_tasks(MANIFEST), tmp_path / "deep" / "labels.csv", 0
     for seed, scores in enumerate(scores_by_seed):
-        test = np.flatnonzero(tasks.is_test(seed))
+        test = np.flatnonzero(tasks.test_mask(seed))
         options = ("--seed", str(seed), "--format", "csv")
         predicted = top_classes(predict(capsys, *options, *(images[i].path for i in test)))
         assert predicted == [str(label) for label in scores.branches["fused"].label]

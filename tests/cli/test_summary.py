@@ -27,17 +27,17 @@ def write(path, content):
 
 
 @pytest.fixture
-def project(params_alone):
+def project(params_only):
     problem = {"source": "right", "target": "left"}
-    params_alone.change_params(sources={"right": {}}, problems={"right-left": problem})
-    params = params_alone.read_params()
+    params_only.change_params(sources={"right": {}}, problems={"right-left": problem})
+    params = params_only.read_params()
     for domain in params["domains"]:
         write(paths.probe("toy", domain), PROBE)
     for problem in params["problems"]:
         write(paths.evaluation("toy", problem), METRICS)
         methods = {name: method_entry(a_t, name) for name, a_t in (("source_only", 70.0), ("calibrated", 93.3))}
         write(paths.comparison("toy", problem), {"made_with": MADE_WITH, "test_images": 120, "methods": methods})
-    return params_alone
+    return params_only
 
 
 def summary(capsys):

@@ -10,9 +10,9 @@ from comparison.shifted_domains import ShiftedDomains
 from pipeline.comparison import sweep
 from pipeline.comparison.referee_variants import run_variant
 from pipeline.comparison.selection import source_likelihood
-from pipeline.comparison.sweep import Run, outcomes_of, runs_over
+from pipeline.comparison.sweep import Run, runs_by_setting, seed_outcomes
 from pipeline.method import kernel_rows
-from pipeline.method.kernel_rows import not_shared
+from pipeline.method.kernel_rows import no_sharing
 from pipeline.method.random_fourier_features import draw_basis, phases
 from pipeline.method.variants import CALIBRATED, VARIANTS
 from pipeline.problem.seed import Seed
@@ -36,7 +36,7 @@ def new_seed():
 def unshared():
     """Predictions and likelihood of each variant on its own seed without sharing."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Seed, "shared", lambda _self, key, make: not_shared(key, make))
+        patch.setattr(Seed, "shared", lambda _self, key, make: no_sharing(key, make))
         return {
             name: (run_variant(new_seed(), options), source_likelihood(new_seed(), options))
             for name, options in OPTIONS.items()
@@ -73,7 +73,7 @@ def problem(monkeypatch):
 
 def test_settings_that_lead_to_the_same_run_are_equal(problem):
     values = {"D": [20, 60], "sigma": [1.0, 0.3], "ridge": [0.3, 0.1]}
-    runs = runs_over(problem, RFF, "calibrated", {"neighbours": 3}, values)
+    runs = runs_by_setting(problem, RFF, "calibrated", {"neighbours": 3}, values)
     assert list(runs) == [(name, value) for name, tried in values.items() for value in tried]
     default = Run(basis_recipe(None, **RFF), replace(CALIBRATED, neighbours=3))
     assert [run == default for run in runs.values()] == [False, True, True, False, True, False]
@@ -84,7 +84,9 @@ def test_runs_on_a_shared_basis_predict_the_same_as_separate_runs(problem, name)
     seed = ShiftedDomains(0, n=105, noise=1.2).build(D=7, clip=True)
     chosen = [VARIANTS[name], replace(VARIANTS[name], weight_floor=0.5)]
     runs = [Run(basis_recipe(None, **RFF), options) for options in chosen]
-    for run, outcome in zip(runs, outcomes_of(problem, runs[1:], 0, seed, runs, recipes=[runs[0].recipe]), strict=True):
+    for run, outcome in zip(
+        runs, seed_outcomes(problem, runs[1:], 0, seed, runs, recipes=[runs[0].recipe]), strict=True
+    ):
         separate = run_variant(seed.with_basis(run.recipe.draw(0)), run.options)
         assert outcome.accuracy == np.mean(separate[-1] == 0)
         assert bool(outcome.scores) == (run is runs[1] and name != "source_only")
@@ -95,7 +97,7 @@ def sweep_predictions(problem, opened, recipes):
     swept = []
     problem.accuracies = lambda _index, predictions: swept.append(predictions) or np.ones((1, 1))
     for recipe in recipes:
-        outcomes_of(problem, [], 0, opened, [Run(recipe, CALIBRATED)], recipes=recipes)
+        seed_outcomes(problem, [], 0, opened, [Run(recipe, CALIBRATED)], recipes=recipes)
     return swept
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.datasets.prompts import prompts, spoken
+from pipeline.datasets.prompts import fill_templates, spoken
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from pipeline.datasets.prompts import prompts, spoken
     ],
 )
 def test_the_article_is_adapted_to_the_name(name, sentence):
-    assert prompts(name, ["a photo of a {}"]) == [sentence]
+    assert fill_templates(name, ["a photo of a {}"]) == [sentence]
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ def test_the_article_is_adapted_to_the_name(name, sentence):
     ],
 )
 def test_all_other_text_of_a_template_is_kept(template, bike, mona_lisa):
-    assert prompts("bike", [template, "{}"]) == [bike, "bike"]
-    assert prompts("the Mona Lisa", [template]) == [mona_lisa]
+    assert fill_templates("bike", [template, "{}"]) == [bike, "bike"]
+    assert fill_templates("the Mona Lisa", [template]) == [mona_lisa]
 
 
 @pytest.mark.parametrize(

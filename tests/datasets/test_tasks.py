@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.datasets.kept_order import order_of_arrival
-from pipeline.datasets.tasks import is_test
+from pipeline.datasets.tasks import choose_test_images
 from pipeline.errors import InputError
 from reference.naive_tasks import naive_tasks, naive_test_contents
 
@@ -39,7 +39,7 @@ ROWS = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("pqrstuvwxyz")
 
 def split(contents, *, classes=None, domain="amazon", seed=0, fraction=0.1):
     classes = ["bike"] * len(contents) if classes is None else classes
-    return is_test(domain, seed, classes, contents, test_fraction=fraction)
+    return choose_test_images(domain, seed, classes, contents, test_fraction=fraction)
 
 
 def distinct_contents(n):

@@ -14,7 +14,7 @@ from pipeline.extraction import embed
 from pipeline.extraction.cluster import connected
 from pipeline.extraction.embed import embed_images, embed_new_images
 from pipeline.extraction.embedding_settings import EmbeddingSettings
-from pipeline.extraction.images import examined_images, find_images
+from pipeline.extraction.images import examine_images, find_images
 from pipeline.extraction.refine import refined_problem, tasks_to_refine, views_to_refine
 from pipeline.method.adversarial_refinement import Ascent
 from pipeline.method.frequency_views import ViewSettings
@@ -33,7 +33,7 @@ def settings(vit):
 
 @pytest.fixture
 def images(photos):
-    return examined_images(photos, max_pixels=10**6, workers=2)[0]
+    return examine_images(photos, max_pixels=10**6, workers=2)[0]
 
 
 def embed_through_log(images, settings, folder, views=VIEWS, cluster=None):
@@ -73,7 +73,7 @@ def test_rows_do_not_depend_on_workers_order_or_what_was_embedded_before(images,
 def test_a_cluster_gives_the_same_rows_from_shards(images, settings, tmp_path):
     local, _ = embed_through_log(images, settings, tmp_path / "local")
     shard = write_tar(tmp_path / "x.tar", {image.path.name: image.path.read_bytes() for image in images})
-    images = examined_images(find_images([shard]), max_pixels=10**6, workers=2)[0]
+    images = examine_images(find_images([shard]), max_pixels=10**6, workers=2)[0]
     scratch = tmp_path / "project" / ".referee" / "scratch"
     with RealCluster(tmp_path / "cluster") as dask:
         dask.add_worker()
@@ -152,7 +152,7 @@ def test_refinement_without_steps_keeps_the_rows_of_embed_and_with_steps_changes
             label_space=None,
             class_sets=[classes],
             seeds=range(2),
-            tasks=SimpleNamespace(is_test=lambda seed: ~train[seed]),
+            tasks=SimpleNamespace(test_mask=lambda seed: ~train[seed]),
         ),
         bases=SimpleNamespace(basis=lambda _index: basis),
         source_models=lambda _index: [SimpleNamespace(classifier=classifier)],

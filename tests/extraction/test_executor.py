@@ -11,7 +11,7 @@ from pipeline.errors import InputError, ModelError
 from pipeline.extraction.cluster import ADDRESS
 from pipeline.extraction.executor import ClusterReduction, Executor, executor, in_threads, reduce_on_device
 from pipeline.extraction.ordered_map import ordered_map
-from pipeline.method.rows import reduce_here
+from pipeline.method.rows import reduce_locally
 
 SMALL = {"D": 10, "images": 100, "views": 1}
 LARGE = {"D": 10_000, "images": 10**7, "views": 3}
@@ -77,7 +77,7 @@ def test_without_an_address_this_process_reduces(tmp_path, monkeypatch, address)
         monkeypatch.setenv(name, value)
     with executor(tmp_path) as local:
         results = local.for_each_seed(lambda index, reduce_rows: (index, reduce_rows), 2, **LARGE)
-    assert results == [(0, reduce_here), (1, reduce_here)]
+    assert results == [(0, reduce_locally), (1, reduce_locally)]
     assert not list(tmp_path.iterdir())
 
 
@@ -86,7 +86,7 @@ def test_a_cluster_gets_whole_seeds_of_a_small_problem_and_row_ranges_of_a_large
     on_cluster = Executor(cluster)
 
     def function(index, reduce_rows):
-        return index, type(reduce_rows), reduce_rows is reduce_here
+        return index, type(reduce_rows), reduce_rows is reduce_locally
 
     small = on_cluster.for_each_seed(function, 2, **SMALL)
     assert cluster.mapped == 1

@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 
 from faults.stage_processes import kill_after, run_to_completion
-from repro_here import Graph
 from shards import files_in
-from small_project import stages_of, tree_digest
+from simulated_repro import Graph
+from small_project import all_stages, tree_digest
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,7 @@ def project(run_project):
 @pytest.fixture(scope="module")
 def outputs(project):
     """Return {arguments: outputs} with one run of every stage and model, and of both sensitivities."""
-    representatives = {stage[:1] + stage[2:]: stage for stage in stages_of(project.read_params())}
+    representatives = {stage[:1] + stage[2:]: stage for stage in all_stages(project.read_params())}
     graph = Graph(project.folder).files()
     return {stage: graph[" ".join(stage)][1] for stage in representatives.values()}
 

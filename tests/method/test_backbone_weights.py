@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline.method.backbone_weights import chosen_weights, side_by_side, split_models, weighted
+from pipeline.method.backbone_weights import chosen_weights, join_models, split_models, weighted
 from pipeline.method.random_fourier_features import deviations, draw_basis
 from reference.basics import unit
 from reference.random_fourier_features import kernel
@@ -13,7 +13,7 @@ from reference.random_fourier_features import kernel
 def test_a_weighted_basis_gives_the_kernel_of_the_weighted_models(weights):
     rng, widths = np.random.default_rng(0), (3, 5, 2)
     models = [rng.normal(size=(6, d)) * 10 ** rng.normal(size=(6, 1)) for d in widths]
-    rows = side_by_side(models)
+    rows = join_models(models)
     for model, part in zip(models, split_models(rows, widths), strict=True):
         np.testing.assert_allclose(part * np.linalg.norm(model, axis=1)[:, None], model)
     basis = weighted(draw_basis(sum(widths), 40_000, 0.7, "gamma", seed=0), widths, weights)
@@ -34,7 +34,7 @@ def test_the_model_that_separates_the_classes_gets_more_weight(spreads, low, hig
     widths = [d] * len(models)
     basis = draw_basis(sum(widths), 200, 1e-4, "gamma", seed=0, d_clip=4)
     clip = rng.normal(size=(len(labels), 4))
-    weights = chosen_weights(basis, side_by_side(models), widths, labels, clip)
+    weights = chosen_weights(basis, join_models(models), widths, labels, clip)
     assert weights[0] == 1
     assert len(weights) == len(models)
     assert low <= weights[-1] <= high

@@ -7,7 +7,7 @@ from comparison.shifted_domains import ShiftedDomains, sources_of
 from pipeline.method.adaptation import Referee
 from pipeline.method.evaluation import pseudo_label_quality, score
 from pipeline.method.fusion import PseudoLabels
-from pipeline.method.rows import BLOCK_IMAGES, reduce_here, row_ranges
+from pipeline.method.rows import BLOCK_IMAGES, reduce_locally, row_ranges
 from pipeline.method.variants import VARIANTS
 
 
@@ -38,7 +38,7 @@ def test_scores_do_not_depend_on_splitting_the_rows():
 
     whole, halves = (
         score(Referee(seed.basis, options, 1.0, reduction), seed.target.test, *models)
-        for reduction in (reduce_here, reduce_halves)
+        for reduction in (reduce_locally, reduce_halves)
     )
     np.testing.assert_array_equal(whole.branches["fused"].label, halves.branches["fused"].label)
     assert whole.ece == halves.ece

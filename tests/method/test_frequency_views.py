@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from pipeline.errors import ParamsError
-from pipeline.method.frequency_views import ViewSettings, frequency_views, noise_words, quantiles, removed
-from pipeline.method.views import ABOUT, VIEWS
+from pipeline.method.frequency_views import ViewSettings, frequency_views, noise_words, quantiles, removed_details
+from pipeline.method.views import VIEW_INFO, VIEWS
 from pipeline.method.wavelet_transform import largest_level
 from reference.frequency_views import standard_noise, views
 
@@ -96,7 +96,7 @@ def test_noise_depends_on_seed_and_digest_and_can_be_drawn_beforehand(wavelet):
 def test_removed_is_the_difference_if_nothing_clips():
     images = 0.3 + 0.4 * photos(2, 3, 20, 21)
     zeros = frequency_views(images, ("zeros",), ViewSettings(), digests(2))["zeros"]
-    torch.testing.assert_close(removed(images, ViewSettings()), images - zeros)
+    torch.testing.assert_close(removed_details(images, ViewSettings()), images - zeros)
 
 
 @pytest.mark.parametrize(
@@ -120,4 +120,4 @@ def test_the_bits_of_the_noise_do_not_change_between_versions():
 
 
 def test_every_view_has_a_description():
-    assert tuple(ABOUT) == VIEWS
+    assert tuple(VIEW_INFO) == VIEWS

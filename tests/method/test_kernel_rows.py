@@ -62,7 +62,7 @@ def test_features_are_the_same_cached_or_recomputed(monkeypatch, kept, basis):
     backwards = np.arange(40)[::-1]
     np.testing.assert_allclose(features.deviations("original", backwards), expected[backwards], atol=1e-7)
     part = view.take(np.arange(3, 20))
-    found = module.deviations_of(features.basis, part, index)
+    found = module.row_deviations(features.basis, part, index)
     np.testing.assert_allclose(found, expected[index + 3], atol=1e-7)
     unpickled = pickle.loads(pickle.dumps(part))  # the input rows only
     np.testing.assert_array_equal(unpickled[index], inputs[index + 3])
@@ -85,7 +85,7 @@ def test_threads_compute_features_once(basis):
         calls.append(time.sleep(0.05))
         return deviations(basis, rows)
 
-    features = KeptFeatures(basis, rows(0)[0], mapped=slow)
+    features = KeptFeatures(basis, rows(0)[0], compute=slow)
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(features.deviations, [np.arange(3), np.arange(4)]))
     assert len(calls) == 1

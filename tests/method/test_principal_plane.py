@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pipeline.method.principal_plane import evenly, principal_plane
+from pipeline.method.principal_plane import evenly_spaced, principal_plane
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -29,5 +29,5 @@ def test_rows_without_two_directions_have_coordinates_0(x):
 
 def test_evenly_spaced_rows_include_both_ends():
     rows = np.arange(10, 30)
-    assert evenly(rows, 20) is rows
-    assert evenly(rows, 5).tolist() == [10, 15, 20, 24, 29]
+    assert evenly_spaced(rows, 20) is rows
+    assert evenly_spaced(rows, 5).tolist() == [10, 15, 20, 24, 29]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import InputError, ParamsError
-from pipeline.method.random_fourier_features import deviations, draw_basis, gamma_of, kernel_error, median_bandwidth
+from pipeline.method.random_fourier_features import deviations, draw_basis, kernel_error, kernel_gamma, median_bandwidth
 from reference import random_fourier_features as oracle
 
 
@@ -79,9 +79,9 @@ def test_the_median_bandwidth_is_the_median_distance():
 
 def test_invalid_settings_and_widths_are_refused():
     with pytest.raises(ParamsError, match="did you mean 'spread'"):
-        gamma_of(1.0, "sprad")
+        kernel_gamma(1.0, "sprad")
     with pytest.raises(ParamsError, match=r"rff\.sigma"):
-        gamma_of(0.0, "gamma")
+        kernel_gamma(0.0, "gamma")
     with pytest.raises(ParamsError, match="among the 4"):
         draw_basis(2, 4, 1.0, "gamma", 0).nested(5)
     with pytest.raises(InputError, match="d = 2"):

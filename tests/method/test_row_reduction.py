@@ -13,7 +13,7 @@ from comparison.shifted_domains import ShiftedDomains, adapted_to
 from pipeline.extraction import device_statistics
 from pipeline.extraction.executor import reduce_on_device
 from pipeline.method.random_fourier_features import draw_basis
-from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, reduce_here, row_ranges
+from pipeline.method.rows import BLOCK_IMAGES, LabelledRows, reduce_locally, row_ranges
 from pipeline.method.task_statistics import sum_rows
 from pipeline.method.variants import VARIANTS
 
@@ -58,7 +58,7 @@ def test_float64_statistics_are_not_computed_on_the_device():
 
 def test_adaptation_gives_the_same_labels_on_a_device():
     seed, options = ShiftedDomains(0).build(D=40), replace(VARIANTS["calibrated"], clip_in_kernel=0.0)
-    by_torch, by_numpy = (adapted_to(seed, options, reduce_rows=reduction) for reduction in (ON_CPU, reduce_here))
+    by_torch, by_numpy = (adapted_to(seed, options, reduce_rows=reduction) for reduction in (ON_CPU, reduce_locally))
     for found, expected in zip(by_torch, by_numpy, strict=True):
         np.testing.assert_array_equal(found.labels.label, expected.labels.label)
         np.testing.assert_allclose(found.classifier.b, expected.classifier.b, rtol=1e-3)

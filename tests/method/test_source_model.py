@@ -21,7 +21,7 @@ def test_held_out_rows_have_no_influence():
     rows = np.arange(84)
     out = rows % 3 == 0
     options = replace(CALIBRATED, arithmetic="float64")
-    models = fitted(seed, rows, options, without=out)
+    models = fitted(seed, rows, options, held_out=out)
     for found, expected in zip(models, fitted(seed, rows[~out], options), strict=True):
         W = expected.classifier.W
         np.testing.assert_allclose(found.classifier.W, W, atol=1e-5 * np.abs(W).max())

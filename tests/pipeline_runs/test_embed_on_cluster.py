@@ -61,7 +61,7 @@ def project(tmp_path_factory):
     project = SmallProject(tmp_path_factory.mktemp("project")).create(per_class=IMAGES // 4)
     vit = project.read_params()["models"]["vit"]
     project.change_params(models={"vit": {**vit, "origin": str(ROOT / "weights/digits/vit"), "kwargs": DIGITS}})
-    project.run_here(("manifest", "left"))
+    project.run_in_process(("manifest", "left"))
     return project
 
 

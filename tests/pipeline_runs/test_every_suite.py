@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.datasets.manifest_files import read_images
 from sharing_story import PULL, cloned_files, hide_encoders
-from small_project import ROOT, features_of, read_csv, stages_run
+from small_project import ROOT, feature_stages, read_csv, stages_run
 from suite_project import PER_CLASS, suite_project
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -65,8 +65,8 @@ def extract_and_push(owner, remote):
     """Compute all features of the suite in this process, commit them and push them to a remote."""
     params = owner.read_params()
     generate = [("generate", key) for key in params["generated"]]
-    stages = (("code",), *generate, *features_of(*params["domains"], models=params["models"]))
-    owner.run_here(*stages)
+    stages = (("code",), *generate, *feature_stages(*params["domains"], models=params["models"]))
+    owner.run_in_process(*stages)
     names = {stage for stage, *_ in stages}
     owner.run("dvc", "commit", "--quiet", "--force", *names)
     owner.run("dvc", "remote", "add", "--quiet", "--default", "team", str(remote))

@@ -22,14 +22,14 @@ def rows_logged(project):
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     project = SmallProject(tmp_path_factory.mktemp("project")).create(per_class=250)
-    project.run_here(("manifest", "left"))
+    project.run_in_process(("manifest", "left"))
     return project
 
 
 @pytest.fixture(scope="module")
 def undisturbed(project):
     """Run the extraction without a kill; return the digest of the store and the size of the log."""
-    project.run_here(EMBED)
+    project.run_in_process(EMBED)
     digest = tree_digest(project.folder / STORE)
     size = rows_logged(project)
     shutil.rmtree(project.folder / STORE)
@@ -83,6 +83,6 @@ def test_extraction_in_another_environment_is_byte_identical(project, undisturbe
     assert tree_digest(mate.folder / STORE) == digest
     for stage in (("embed", "left", "clip"), ("prompts", "left")):
         mate.stage(*stage, **variables)
-        project.run_here(stage)
+        project.run_in_process(stage)
     for name in ("manifests/left", "embeddings/left/clip.zarr", "prompts/left.zarr"):
         assert tree_digest(mate.folder / "cache" / name) == tree_digest(project.folder / "cache" / name)

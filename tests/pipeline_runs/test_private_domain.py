@@ -13,7 +13,7 @@ from pipeline.datasets.task_files import read_tasks
 from pipeline.store.embedding_store import open_embeddings
 from shards import files_in
 from sharing_story import COMPUTED_ANEW, PULL, find_pngs, join, metrics, shared_folder
-from small_project import small_params, stages_of, stages_run
+from small_project import all_stages, small_params, stages_run
 
 pytestmark = pytest.mark.slow
 
@@ -26,7 +26,7 @@ OWNER_PUSHES, MATE_ADAPTS, MATE_PUSHES, OWNER_EVALUATES, WITHOUT_SOURCE = comman
 def owner(run_project):
     """Make the target of the project private, run all stages again and commit them."""
     run_project.change_params(data={"private": ["right"]})
-    run_project.run_here(*stages_of(small_params()))
+    run_project.run_in_process(*all_stages(small_params()))
     run_project.commit_stages()
     run_project.run("git", "commit", "--quiet", "-am", "right is private")
     return run_project
@@ -80,7 +80,7 @@ def find_leaks(content, images, labels, parts=()):
 def split_labels(project, domain, labels):
     """Return the labels of each seed's train and test rows."""
     tasks = read_tasks(project.folder / f"cache/manifests/{domain}")
-    sides = [side for seed in tasks.seeds for side in (tasks.is_test(seed), ~tasks.is_test(seed))]
+    sides = [side for seed in tasks.seeds for side in (tasks.test_mask(seed), ~tasks.test_mask(seed))]
     return [[labels[row] for row in side.nonzero()[0]] for side in sides]
 
 

@@ -39,7 +39,7 @@ def project(tmp_path_factory):
     models["reference"] = vision | {"arrays": {"rand": "rand_matched"}}
     params |= {"domains": domains, "models": params["models"] | models, "vision": "net"}
     project.write_params(params | {"sources": {}, "problems": {}, "swept": {}})
-    project.run_here(("manifest", DOMAIN), *(("embed", DOMAIN, model) for model in models))
+    project.run_in_process(("manifest", DOMAIN), *(("embed", DOMAIN, model) for model in models))
     return project
 
 

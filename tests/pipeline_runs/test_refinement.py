@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.long]
 def adapt(project, **settings):
     """Adapt with these settings of `refinement`; return the digest of the adapted model."""
     project.change_params(refinement=settings)
-    project.run_here(("adapt", PROBLEM))
+    project.run_in_process(("adapt", PROBLEM))
     assert not list(project.folder.glob(".referee/scratch/*"))
     return tree_digest(project.folder / f"cache/target/{PROBLEM}.zarr")
 

@@ -18,7 +18,7 @@ EMBED = (("manifest", "left"), ("order", "left"), ("tasks", "left"), ("embed", "
 def folder(tmp_path_factory):
     """Return a project with images in class folders and their features."""
     project = SmallProject(tmp_path_factory.mktemp("folder")).create(per_class=5)
-    project.run_here(*EMBED)
+    project.run_in_process(*EMBED)
     return project
 
 
@@ -47,7 +47,7 @@ def make_sharded(folder, target, form):
 @pytest.mark.parametrize("form", ["tar", "parquet"])
 def test_shards_give_the_same_rows_and_bytes_as_a_folder(folder, tmp_path, form, capsys):
     project = make_sharded(folder, tmp_path, form)
-    project.run_here(*EMBED)
+    project.run_in_process(*EMBED)
     expected, manifest = (p.folder / "cache/manifests/left" for p in (folder, project))
     assert [row[1:] for row in read_images(manifest)] == [row[1:] for row in read_images(expected)]
     assert (read_labels(manifest)[0] == read_labels(expected)[0]).all()
@@ -61,7 +61,7 @@ def test_shards_give_the_same_rows_and_bytes_as_a_folder(folder, tmp_path, form,
         write_parquet(tmp_path / "shards/3.parquet", [new], label=[0], names={"label": ["ant"]})
     else:
         write_tar(tmp_path / "shards/3.tar", {"ant/new.png": new})
-    project.run_here(*EMBED)
+    project.run_in_process(*EMBED)
     assert "21 images" in (out := capsys.readouterr().out)
     assert "1 embedded now" in out
 
@@ -78,7 +78,7 @@ def test_task_column_decides_when_classes_arrive(folder, tmp_path):
     images = write_tar(tmp_path / "x.tar", members)
     params["domains"]["left"]["images"] = images.name
     project.write_params(params)
-    project.run_here(("manifest", "left"), ("order", "left"), ("tasks", "left"))
+    project.run_in_process(("manifest", "left"), ("order", "left"), ("tasks", "left"))
     manifest = tmp_path / "cache/manifests/left"
     expected = [("dog", 0), ("ant", 1), ("bee", 1), ("cat", 2)]
     assert [row[1:] for row in read_classes(manifest)] == expected
@@ -86,7 +86,7 @@ def test_task_column_decides_when_classes_arrive(folder, tmp_path):
 
     params["datasets"]["toy"]["tasks"] = [["cat", "dog"], ["ant", "bee"]]
     project.write_params(params)
-    project.run_here(("order", "left"), ("tasks", "left"))
+    project.run_in_process(("order", "left"), ("tasks", "left"))
     assert [row.class_name for row in read_classes(manifest)][:2] == ["cat", "dog"]
 
 
@@ -98,7 +98,7 @@ def test_damaged_image_in_a_shard_is_named_or_skipped(folder, tmp_path, monkeypa
     assert "shards/3.tar/ant/bad.png: not a JPEG" in capsys.readouterr().err
     assert not (tmp_path / "cache").exists()
     project.change_params(data={"unreadable": "skip"})
-    project.run_here(("manifest", "left"))
+    project.run_in_process(("manifest", "left"))
     assert "20 images, 4 classes; 1 unreadable" in capsys.readouterr().out
 
 
@@ -106,5 +106,5 @@ def test_private_domain_in_shards_is_embedded(folder, tmp_path):
     """Its rows are sorted by content, but shards are still read one after another."""
     project = make_sharded(folder, tmp_path, "parquet")
     project.change_params(data={"private": ["left"]})
-    project.run_here(*EMBED)
+    project.run_in_process(*EMBED)
     assert (tmp_path / STORE).is_dir()

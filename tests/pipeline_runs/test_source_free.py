@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.stage import main
-from repro_here import Graph
-from small_project import PROBLEM, SmallProject, small_params, stages_of, tree_digest
+from simulated_repro import Graph
+from small_project import PROBLEM, SmallProject, all_stages, small_params, tree_digest
 
 # DVC runs in this process; ignore its warnings
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -73,7 +73,7 @@ def test_adaptation_gives_the_same_bytes_without_source_data_labels_and_image_pa
         file.unlink()  # may be a link into DVC's cache
         file.write_bytes(b"destroyed")
     (folder / OUTPUT).rename(folder / f"{OUTPUT}.before")
-    project_copy.run_here(("adapt", PROBLEM))
+    project_copy.run_in_process(("adapt", PROBLEM))
     assert tree_digest(folder / OUTPUT) == before
 
 
@@ -89,13 +89,13 @@ def test_evaluation_requires_the_labels_of_the_target(project_copy, monkeypatch,
 WITH_MORE = ("code", "embed", "prompts", "report")
 
 
-@pytest.mark.parametrize("stage", [s for s in stages_of(small_params()) if s[0] not in WITH_MORE], ids=" ".join)
+@pytest.mark.parametrize("stage", [s for s in all_stages(small_params()) if s[0] not in WITH_MORE], ids=" ".join)
 def test_stage_needs_only_its_declared_dependencies(finished, graph, tmp_path, stage):
     dependencies, outputs = graph[" ".join(stage)]
     for path in ("params.yaml", "suite.yaml", *dependencies):
         copy = shutil.copytree if (finished / path).is_dir() else shutil.copy
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         copy(finished / path, tmp_path / path)
-    SmallProject(tmp_path).run_here(stage)
+    SmallProject(tmp_path).run_in_process(stage)
     for path in outputs:
         assert tree_digest(tmp_path / path) == tree_digest(finished / path)

@@ -62,10 +62,10 @@ def extract_domain(person, name):
     """Add a domain with its images and extract its features."""
     describe_domain(person, name)
     draw_domain(person.folder / "data" / name, ("ant", "bee", "cat", "dog"), 6, seed=2)
-    person.run(*PULL, *features_of(name))
+    person.run(*PULL, *feature_stages(name))
 
 
-def features_of(domain):
+def feature_stages(domain):
     """Return the stages of a domain whose outputs a teammate needs."""
     return f"embed@{domain}-vit", f"embed@{domain}-clip", f"prompts@{domain}", f"tasks@{domain}"
 
@@ -93,7 +93,7 @@ def test_new_class_arrives_last_in_every_domain_without_images(team):
         pull(person)
         for domain in domains:
             draw_domain(person.folder / "data" / domain, ("bat",), 6, seed=3)
-        done = person.run(*PULL, *(target for domain in domains for target in features_of(domain)))
+        done = person.run(*PULL, *(target for domain in domains for target in feature_stages(domain)))
         assert done.stdout.count("arrive last: bat") == len(domains)
         push(person, f"bats of {person.folder.name}")
     pull(ben)

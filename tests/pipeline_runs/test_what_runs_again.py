@@ -13,7 +13,7 @@ import pytest
 
 from pipeline.cli.use import use
 from pipeline.stage import main as run_stage
-from repro_here import Graph
+from simulated_repro import Graph
 from small_project import ROOT, VIT_KWARGS, SmallProject, draw_domain, draw_image
 
 # DVC runs in this process; ignore its warnings

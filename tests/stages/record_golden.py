@@ -19,7 +19,7 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 from pipeline.stage import find_stage  # noqa: E402
 from pipeline.store.embedding_store import open_embeddings  # noqa: E402
 from pipeline.store.prompt_store import open_prompts  # noqa: E402
-from small_project import SmallProject, features_of, small_params, write_tiny_weights  # noqa: E402
+from small_project import SmallProject, feature_stages, small_params, write_tiny_weights  # noqa: E402
 
 GOLDEN = Path(__file__).parent / "golden"
 STAGES = ("manifest", "tasks", "embed", "prompts")
@@ -42,7 +42,7 @@ def make_outputs(folder: Path) -> Outputs:
         Image.fromarray(blocks.repeat(5, axis=0).repeat(5, axis=1)).save(file)
     params = small_params() | {"problems": {}, "sources": {}, "swept": {}}
     project.write_params(params | {"domains": {"left": params["domains"]["left"]}})
-    project.run_here(*features_of("left"))
+    project.run_in_process(*feature_stages("left"))
     files = sorted(file for file in (folder / "cache/manifests/left").rglob("*") if file.is_file())
     stores = {model: open_embeddings(folder / f"cache/embeddings/left/{model}.zarr") for model in ("vit", "clip")}
     texts = open_prompts(folder / "cache/prompts/left.zarr")

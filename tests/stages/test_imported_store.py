@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.store.embedding_store import open_embeddings
 from pipeline.store.prompt_store import open_prompts
-from small_project import SmallProject, features_of
+from small_project import SmallProject, feature_stages
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +37,7 @@ def second(finished, tmp_path):
 
 
 def test_a_store_of_another_project_is_copied_with_its_provenance(second, finished):
-    second.run_here(*features_of("left"))
+    second.run_in_process(*feature_stages("left"))
     for model in ("vit", "clip"):
         original, imported = (
             open_embeddings(folder / f"cache/embeddings/left/{model}.zarr") for folder in (finished, second.folder)
@@ -47,8 +47,8 @@ def test_a_store_of_another_project_is_copied_with_its_provenance(second, finish
             assert (imported.read(view) == original.read(view)).all()
     texts = open_prompts(second.folder / "cache/prompts/left.zarr")
     assert (texts.text == open_prompts(finished / "cache/prompts/left.zarr").text).all()
-    second.run_here(("probe", "left"))
+    second.run_in_process(("probe", "left"))
 
     (second.folder / "data/left/ant/0.png").unlink()
-    second.run_here(("manifest", "left"))
+    second.run_in_process(("manifest", "left"))
     assert "features/vit/left.zarr: extracted from other images" in second.refusal("embed", "left", "vit")

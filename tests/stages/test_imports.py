@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from pipeline.stage import stage_names
-from small_project import ROOT, small_params, stages_of
+from small_project import ROOT, all_stages, small_params
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +50,7 @@ def test_importing_the_module_of_a_stage_imports_nothing_heavy():
 
 @pytest.mark.long
 def test_only_stages_that_run_a_model_import_its_library(run_project):
-    names = {" ".join(stage): stage for stage in stages_of(small_params())}
+    names = {" ".join(stage): stage for stage in all_stages(small_params())}
     imports = heavy_imports(list(names.items()), run_project.folder)
     assert imports["embed left vit"] == {"torch", "torchvision", "timm"}  # and not open_clip
     assert "open_clip" in imports["embed right clip"]

@@ -29,7 +29,7 @@ def joined(project_copy):
     params |= {"joined": [{"name": "both", "first": "vit", "second": "other"}], "vision": "both"}
     project_copy.write_params(params)
     domains = ("left", "right")
-    project_copy.run_here(
+    project_copy.run_in_process(
         ("model", "other"),
         *(("embed", domain, "other") for domain in domains),
         *(("join", domain, "both") for domain in domains),
@@ -48,7 +48,7 @@ def test_weights_of_several_seeds_are_chosen_in_parallel_with_the_same_result(jo
 
     monkeypatch.setattr(source_fit, "chosen_weights", wait_and_choose)
     joined.change_params(runtime={"workers": 2})
-    joined.run_here(("source", "left"))
+    joined.run_in_process(("source", "left"))
     assert read_bases(joined.folder / paths.bases("left")) == before
 
 
@@ -68,7 +68,7 @@ def test_joined_models_work_in_every_stage_and_predict_images(joined):
     np.testing.assert_array_equal(recipe.draw(0).omega, expected)
     assert (expected != unweighted.omega).any()
     digest = tree_digest(folder / paths.embeddings("right", "both"))
-    joined.run_here(("join", "right", "both"), ("compare", PROBLEM), ("sensitivity", PROBLEM, "D"))
+    joined.run_in_process(("join", "right", "both"), ("compare", PROBLEM), ("sensitivity", PROBLEM, "D"))
     assert tree_digest(folder / paths.embeddings("right", "both")) == digest
 
     from pipeline.cli.main import main
@@ -91,7 +91,7 @@ def test_exported_classifiers_of_joined_models_predict_as_the_cache(joined):
     params = joined.read_params()
     joined.write_params(params | {"steps": {"camera-week1": step_entry("source/left", "right")}})
     (joined.folder / "corrections.csv").write_text("path,class\n")
-    joined.run_here(("step", "camera-week1"))
+    joined.run_in_process(("step", "camera-week1"))
     cache = open_cache(joined.folder)
     rows, clip = cache.rows("right", "both"), cache.rows("right", "clip")
     views = [torch.from_numpy(np.asarray(rows.in_view(view)[:])) for view in ("original", "zeros", "rand")]

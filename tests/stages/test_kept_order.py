@@ -17,10 +17,10 @@ CLASSES = ("ant", "bee", "cat", "dog")
 
 
 @pytest.fixture
-def project(params_alone):
+def project(params_only):
     for name in ("left", "right"):
-        draw_domain(params_alone.folder / "data" / name, CLASSES, 2, 0)
-    return params_alone
+        draw_domain(params_only.folder / "data" / name, CLASSES, 2, 0)
+    return params_only
 
 
 def add_class(project, name):

@@ -17,17 +17,17 @@ def domain(images, dataset="mine"):
 
 
 @pytest.fixture
-def project(params_alone):
-    params = params_alone.read_params() | {"sources": {}, "problems": {}, "swept": {}}
+def project(params_only):
+    params = params_only.read_params() | {"sources": {}, "problems": {}, "swept": {}}
     params["datasets"] = {
         "mine": {"classes_per_task": 1, "class_names": {"a": "apple", "b": "ball"}},
         "found": {"classes_per_task": 1, "class_names": {}},
     }
     params["domains"] = {"photos": domain("data/photos"), "free": domain("data/free", "found")}
-    params_alone.write_params(params)
+    params_only.write_params(params)
     for i, name in enumerate(["a/0.png", "a/1.jpg", "a/2.PNG", "a/3.png", "b/0.png", "b/1.png"]):
         write_image(Path("data/photos", name), colour=i)
-    return params_alone
+    return params_only
 
 
 def write_image(path, *, colour=0):

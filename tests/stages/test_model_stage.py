@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from pipeline.encoders.recorded_weights import weights
+from pipeline.encoders.recorded_weights import identify_weights
 from pipeline.errors import ModelError
 
 
@@ -23,10 +23,10 @@ def test_a_folder_of_which_git_tracks_only_a_part_is_refused(repository):
     def add(name):
         subprocess.run(["git", "add", "--force", str(repository / name)], check=True)
 
-    assert weights(repository, "timm")["file"] == "model.safetensors"
+    assert identify_weights(repository, "timm")["file"] == "model.safetensors"
     add("README.md")
     with pytest.raises(ModelError, match=r"weights/mine.*origin name the checkpoint file"):
-        weights(repository, "timm")
-    assert weights(repository / "model.safetensors", "timm")["bytes"] == 7
+        identify_weights(repository, "timm")
+    assert identify_weights(repository / "model.safetensors", "timm")["bytes"] == 7
     add("model.safetensors")
-    assert weights(repository, "timm")["file"] == "model.safetensors"
+    assert identify_weights(repository, "timm")["file"] == "model.safetensors"

@@ -17,12 +17,12 @@ PAGE = paths.report("toy")
 
 
 @pytest.fixture
-def project(params_alone, monkeypatch):
+def project(params_only, monkeypatch):
     """Return a project with results but no images; the plotting library is replaced by a stub."""
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(params_alone.folder.parent))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(params_only.folder.parent))
     monkeypatch.setattr("pipeline.report.page.page.drawing_library", lambda: "let vegaEmbed;")
     write_results(problem("left-right", ["ant", "bee", "cat", "dog"], 70, swept=True))
-    return params_alone
+    return params_only
 
 
 def page():

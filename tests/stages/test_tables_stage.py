@@ -26,10 +26,10 @@ def write_two_problems(*, ablation):
 
 
 @pytest.fixture
-def project(params_alone):
-    params_alone.change_params(sources={"right": {}}, problems={"right-left": {"source": "right", "target": "left"}})
+def project(params_only):
+    params_only.change_params(sources={"right": {}}, problems={"right-left": {"source": "right", "target": "left"}})
     write_two_problems(ablation=True)
-    return params_alone
+    return params_only
 
 
 def table_files():

@@ -56,7 +56,7 @@ def test_mismatches_are_refused_with_a_remedy(tmp_path):
         lambda: store.read("x", 2),
         lambda: store.read("x", 0, shape=(4,)),
         lambda: store.read("x", shape=(None,)),
-        lambda: store.attribute("names", list, of=str),
+        lambda: store.attribute("names", list, item_type=str),
         lambda: store.attribute("absent", str),
     ):
         with pytest.raises(StoreError, match=rf"{path}.*rm -r .*dvc checkout.*dvc repro"):
@@ -74,7 +74,7 @@ def test_prompts_survive_a_round_trip_and_nan_is_refused(tmp_path):
     read = open_prompts(tmp_path / "p")
     assert np.array_equal(read.text, text)
     assert (read.logit_scale, read.classes) == (12.5, ["a", "b", "c"])
-    subset = read.of(["c", "a"])
+    subset = read.for_classes(["c", "a"])
     assert np.array_equal(subset.text, text[[2, 0]])
     assert subset.sentences() == {"c": ["C", "c"], "a": ["A", "a"]}
     with pytest.raises(StoreError, match=r"bad: .*not finite"):

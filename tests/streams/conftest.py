@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from small_project import SmallProject, draw_domain, small_params
-from stream_project import CLASSES, NAMES, prepare, run, step_entry, with_domain
+from stream_project import CLASSES, NAMES, add_domain, prepare, run, step_entry
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +37,7 @@ def weeks_project(source_project, tmp_path_factory):
             shutil.move(file, project.folder / "data" / week / f"{file.parent.name[0]}{file.name}")
     params = project.read_params()
     for week in ("week1", "week2"):
-        with_domain(params, week, labels="none")
+        add_domain(params, week, labels="none")
     params["steps"] = {
         "camera-week1": step_entry("source/left", "week1"),
         "camera-week2": step_entry("streams/camera-week1", "week2", ["bee", "dog"]),

@@ -5,7 +5,7 @@ import pytest
 
 from pipeline.config.params import load_params
 from pipeline.method.fusion import fuse
-from pipeline.method.rows import reduce_here, unit_rows
+from pipeline.method.rows import reduce_locally, unit_rows
 from pipeline.problem.method_options import method_options
 from pipeline.problem.opened_step import OpenedStep
 from pipeline.problem.step_adaptation import labels_with_new_classes, source_with_new_classes
@@ -33,7 +33,7 @@ def test_first_labels_and_prior_mean_equal_the_reference(foxes):
     step = OpenedStep("camera-week1", params.steps["camera-week1"], open_project(params).domain("week1"), options)
     assert step.order == ("ant", "bee", "fox")
     task = step.task(np.arange(12))
-    referee = step.referee(reduce_here)
+    referee = step.referee(reduce_locally)
     labels, source = labels_with_new_classes(step, referee, task), source_with_new_classes(step, referee)
     z = referee.features(task).deviations("original", np.arange(12)).astype(float)
     clip = referee.clip(task.cosines, task.classes)

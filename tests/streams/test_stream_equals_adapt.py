@@ -22,7 +22,7 @@ from pipeline.stage import open_project
 from pipeline.store.stream_state import SCHEMA, read_stream_state
 from pipeline.store.target_store import open_target, read_classifiers
 from shards import files_in
-from stream_project import CLASSES, prepare, run, step_entry, with_domain
+from stream_project import CLASSES, add_domain, prepare, run, step_entry
 
 SEED = 0
 
@@ -46,7 +46,7 @@ def benchmark_as_stream(project):
             copy = project.folder / "data" / name / path.parent.name / path.name
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, copy)
-        with_domain(params, name, labels="none")
+        add_domain(params, name, labels="none")
         entry = step_entry(before, name, [CLASSES[c] for c in classes], source_task=task + 1)
         params["steps"][f"right-{name}"] = entry
         before = f"streams/right-{name}"

@@ -7,7 +7,7 @@ import pytest
 
 from documented_commands import read_page
 from shards import files_in
-from small_project import ROOT, SmallProject, draw_domain, draw_image, features_of, small_params, stages_run
+from small_project import ROOT, SmallProject, draw_domain, draw_image, feature_stages, small_params, stages_run
 from stream_project import answers
 
 pytestmark = pytest.mark.slow
@@ -48,7 +48,7 @@ def test_the_commands_of_the_page_work(reader):
     first, corrected = map(stages_run, outputs["dvc repro step@camera-week1"])
     assert "embed@camera_week1-vit" in first
     assert corrected == {"step@camera-week1"}
-    features = {f"{stage}@{'-'.join(keys)}" for stage, *keys in features_of("camera_week2") if stage != "model"}
+    features = {f"{stage}@{'-'.join(keys)}" for stage, *keys in feature_stages("camera_week2") if stage != "model"}
     assert stages_run(*outputs["dvc repro report"]) == {"code", *features, "step@camera-week2", "report"}
     rows = answers(reader, "camera-week1")
     assert rows["data/camera/week1/IMG_3.png"]["class"] == "mug"

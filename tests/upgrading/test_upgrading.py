@@ -21,7 +21,7 @@ from pipeline.datasets.manifest_files import read_images
 from pipeline.errors import InputError, ParamsError, StoreError
 from pipeline.store.array_store import open_arrays
 from pipeline.store.source_store import SCHEMA
-from small_project import PROBLEM, ROOT, SmallProject, features_of, stages_run
+from small_project import PROBLEM, ROOT, SmallProject, feature_stages, stages_run
 
 ARCHIVES = sorted(Path(__file__).parent.glob("*.tar.xz"))
 TAKEN_OVER = {"manifest", "model", "embed", "prompts"}
@@ -75,7 +75,7 @@ def test_features_and_parameters_are_kept(project, capsys):
     upgrade(project)
     out = capsys.readouterr().out
     taken_over = {line.split(":")[0] for line in out.splitlines() if line.endswith(": taken over")}
-    stages = {"@".join((stage, "-".join(keys))) for stage, *keys in features_of("left", "right")}
+    stages = {"@".join((stage, "-".join(keys))) for stage, *keys in feature_stages("left", "right")}
     assert taken_over == {name for name in stages if name.split("@")[0] in TAKEN_OVER}
     assert "pseudo_label@" not in Path("dvc.lock").read_text()  # an obsolete stage
     assert "suite.yaml: suite, datasets" in out
@@ -91,7 +91,7 @@ def test_features_and_parameters_are_kept(project, capsys):
     done = project.run("dvc", "repro", "--allow-missing", "--dry", "embed", "prompts")
     assert stages_run(done.stdout) == set()
     tasks = [(stage, domain) for domain in ("left", "right") for stage in ("order", "tasks")]
-    project.run_here(*tasks, ("source", "left"), ("adapt", PROBLEM), ("evaluate", PROBLEM))
+    project.run_in_process(*tasks, ("source", "left"), ("adapt", PROBLEM), ("evaluate", PROBLEM))
     assert project.results("evaluations", f"{PROBLEM}.json").is_file()
 
 

@@ -126,7 +126,7 @@ class ImageCollector:
         """Add an image; if it was added before, it must be of the same class."""
         if task is not None and not re.fullmatch(r"[1-9]\d{0,8}", str(task).strip()):
             raise InputError(f"{where or path}: task {str(task).strip()!r} is not a whole number from 1")
-        image = LabelledImage(require_text(path), class_name, None if task is None else int(str(task)))
+        image = LabelledImage(require_utf8(path), class_name, None if task is None else int(str(task)))
         previous = self._images.setdefault(path, image)
         if previous.class_name != class_name:
             prefix = f"{where}: " if where else ""
@@ -145,7 +145,7 @@ class ImageCollector:
         return FoundImages(images, dict(sorted(self.ignored.items())), tuple(classes), has_bytes)
 
 
-def require_text(path: Path) -> Path:
+def require_utf8(path: Path) -> Path:
     """Return ``path``, or raise InputError if its name is not UTF-8 and could not be written to a CSV file."""
     try:
         str(path).encode("utf-8")

@@ -17,7 +17,7 @@ from pipeline.report.results import (
     Comparison,
     ProblemFigures,
     Sweeps,
-    guessing,
+    guess_warnings,
     read_evaluation,
     read_result_table,
     read_sweeps,
@@ -79,7 +79,7 @@ def preprocessing_of(project: Project, domain: str) -> Preprocessing | None:
     return Preprocessing(**recorded) if recorded else None
 
 
-def warnings(problems: Sequence[ProblemResults], current: MadeWith) -> list[str]:
+def result_warnings(problems: Sequence[ProblemResults], current: MadeWith) -> list[str]:
     """Return what to know before using a figure: results of other parameters, and models that only guess."""
     results: list[Mapping[str, MadeWith]] = [
         {f"evaluation of {problem.name}": problem.metrics.made_with for problem in problems},
@@ -87,4 +87,4 @@ def warnings(problems: Sequence[ProblemResults], current: MadeWith) -> list[str]
         *(problem.sweeps.made_with for problem in problems if problem.sweeps),
     ]
     stale = [note for group in results for note in stale_notes(group, current, "dvc repro")]
-    return stale + [warning for problem in problems for warning in guessing(problem.metrics, problem.title)]
+    return stale + [warning for problem in problems for warning in guess_warnings(problem.metrics, problem.title)]

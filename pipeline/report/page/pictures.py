@@ -24,7 +24,7 @@ from pipeline import paths
 from pipeline.encoders.image_decoding import decode
 from pipeline.encoders.preprocessing import Preprocessing
 from pipeline.errors import RefereeError
-from pipeline.method.views import ABOUT
+from pipeline.method.views import VIEW_INFO
 from pipeline.write_aside import write_aside
 
 THUMBNAIL, VIEW = 128, 168  # longer side in pixels
@@ -91,14 +91,14 @@ def read_pictures(
             f"The images are centre crops of {CROP.width}×{CROP.height} ({recipe}); the features were imported, so the "
             "crop that they were computed from is not known."
         )
-    captions = [f"{view}: {ABOUT[view].caption}" for view in views if view != "original"]
+    captions = [f"{view}: {VIEW_INFO[view].caption}" for view in views if view != "original"]
     captions.append("removed: the details that zeros removes, at full contrast")
     return ProblemPictures(mistakes, viewed, missing, f"{'; '.join(captions)}. {note}")
 
 
 def cached_text(key: object, make: Callable[[], str]) -> str:
     """Return the result of ``make``, or its result in an earlier report if ``key`` had the same `repr` there."""
-    path = paths.KEPT / hashlib.sha256(repr(key).encode()).hexdigest()
+    path = paths.REPORT_CACHE / hashlib.sha256(repr(key).encode()).hexdigest()
     if not path.is_file():
         with write_aside(path) as aside:
             aside.write_bytes(make().encode())

@@ -7,7 +7,7 @@ from pandas import DataFrame
 from pipeline import paths
 from pipeline.report.page.chart import Chart, Origin, draw
 from pipeline.report.page.content import ProblemResults
-from pipeline.report.results import GROUPS, VALUES, Sweeps, guessing
+from pipeline.report.results import GROUPS, VALUES, Sweeps, guess_warnings
 from pipeline.report.suite_tables import HEADLINE
 
 MODELS = {"adapted": "adapted", "source_only": "source only", "clip_only": "CLIP alone"}
@@ -167,7 +167,7 @@ def reliability(results: ProblemResults, branch: str) -> Chart:
         key=f"reliability-{branch}",
         branch=BRANCHES[branch],
         ece=results.metrics.ece.get(branch),
-        guesses=branch == "clip" and any(line.startswith("CLIP") for line in guessing(results.metrics, "")),
+        guesses=branch == "clip" and any(line.startswith("CLIP") for line in guess_warnings(results.metrics, "")),
         few=FEW_IMAGES,
     )
 
