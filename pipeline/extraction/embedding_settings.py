@@ -95,7 +95,7 @@ def require_matching_store(
         stored = store.provenance.get(key)
         if stored != json.loads(json.dumps(current)):
             raise StoreError(
-                f"{model}: its current {key} ({shortened(current)}) differs from that of {store.path} "
+                f"{model}: its {key} now ({shortened(current)}) differs from that of {store.path} "
                 f"({shortened(stored)}); put the former model back, or run dvc repro to extract the features again"
             )
     for view in views:
