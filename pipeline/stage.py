@@ -53,7 +53,7 @@ class Stage:
     name: str  # as in dvc.yaml
     per: tuple[str, ...]  # sections whose keys are the stage's arguments, e.g. ``("domains", "models")``
     # Sections whose values the function reads; `Context.params` has no others. `Context.project` uses ``vision``,
-    # ``language`` and ``problems``: declare the ones that can change the outputs. Default values count as well.
+    # ``language`` and ``problems``: declare them too. The stage also runs again if a default in a section changes.
     reads: tuple[str, ...]
     # For stages whose outputs take hours: they run again when this number is raised, not when code changes.
     # tests/stages/test_golden_outputs.py fails if outputs change but the number does not.

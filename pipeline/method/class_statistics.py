@@ -75,7 +75,8 @@ class ClassStatistics:
         weights : ndarray of shape (n,), optional
             Nonnegative weights. Ones if omitted.
         in_scatter : ndarray of shape (n,), optional
-            Weights with which the rows are already in the scatter, but in no other sum. The difference is added to it.
+            Former weights of rows that are in the scatter already, and in no other sum. Only the difference of the weights
+            is added to the scatter.
 
         Examples
         --------

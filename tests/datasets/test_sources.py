@@ -123,6 +123,11 @@ def test_a_name_that_is_not_utf8_is_refused(tmp_path, old, new):
     assert_refused(r"\\udc.*: this name is not UTF-8; rename", tmp_path / "d")
 
 
+def test_a_class_that_is_not_utf8_is_refused(tmp_path):
+    shard = write_tar(tmp_path / "x.tar", {"1.jpg": b"x", "1.json": b'{"label": "\\ud800"}'})
+    assert_refused(r"x\.tar/1\.jpg: \\ud800: this name is not UTF-8; rename", shard)
+
+
 NO_CLASS = "1.png 2\n"  # neither a class folder nor class names
 
 

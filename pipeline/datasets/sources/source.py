@@ -5,11 +5,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pipeline.array_files import is_domain
 from pipeline.errors import InputError, did_you_mean, listed
 from pipeline.image_files.read import IMAGE_SUFFIXES
+
+Name = TypeVar("Name", Path, str)
 
 
 class LabelledImage(NamedTuple):
@@ -99,7 +101,7 @@ class DomainSettings:
         matches = [name for name in self.class_names if _folded(name) == _folded(text)]
         text = matches[0] if len(matches) == 1 else text
         self.require_known(where, text)
-        return text
+        return require_utf8(text, where)
 
 
 def _folded(name: str) -> str:
@@ -145,14 +147,14 @@ class ImageCollector:
         return FoundImages(images, dict(sorted(self.ignored.items())), tuple(classes), has_bytes)
 
 
-def require_utf8(path: Path) -> Path:
-    """Return ``path``, or raise InputError if its name is not UTF-8 and could not be written to a CSV file."""
+def require_utf8(name: Name, where: str = "") -> Name:
+    """Return a path or class name, or raise InputError if it is not UTF-8 and could not be written to a CSV file."""
     try:
-        str(path).encode("utf-8")
+        str(name).encode("utf-8")
     except UnicodeEncodeError:
-        text = str(path).encode("utf-8", "backslashreplace").decode()
-        raise InputError(f"{text}: this name is not UTF-8; rename the file or folder") from None
-    return path
+        text = str(name).encode("utf-8", "backslashreplace").decode()
+        raise InputError(f"{where}: {text}".removeprefix(": ") + ": this name is not UTF-8; rename it") from None
+    return name
 
 
 def image_below(root: Path, text: str, where: str) -> Path:
