@@ -76,7 +76,10 @@ def install_driver() -> None:
 
 
 def _git(*arguments: str, check: bool = True) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(["git", *arguments], capture_output=True, check=check)  # noqa: S603, S607
+    done = subprocess.run(["git", *arguments], capture_output=True, check=False)  # noqa: S603, S607
+    if check and done.returncode:
+        raise InputError(f"git {arguments[0]}: {done.stderr.decode().strip()}; run this in a clone, or git init first")
+    return done
 
 
 def merge_lock(files: list[Path], *, install: bool) -> Iterator[str]:

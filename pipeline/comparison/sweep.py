@@ -53,7 +53,7 @@ def runs_by_setting(
     for setting, tried in values.items():
         for value in tried:
             drawn, chosen = dict(rff), dict(options)
-            (drawn if setting in rff else chosen)[setting] = value
+            (drawn if setting in ("D", "sigma") else chosen)[setting] = value
             runs[setting, value] = Run(basis_recipe(problem.source, **drawn), method_options(variant, chosen))
     return runs
 

@@ -102,7 +102,7 @@ class Refinement(Section):
 
 
 class Runtime(Section):
-    """How the work is done, without effect on the results: no stage depends on these."""
+    """How the work is done; no stage depends on these, and results change at most in their last bits."""
 
     device: Annotated[str, StringConstraints(pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")] = "auto"
     statistics: Annotated[str, StringConstraints(pattern=r"^(cpu|cuda(:\d+)?)$")] = "cpu"

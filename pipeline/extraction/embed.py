@@ -89,7 +89,7 @@ def _fill(
     place = f" on {cluster.address}" if cluster else ""
     rate = f" ({count / (time.perf_counter() - start):.0f} images/s{place})" if count else ""
     copies = len(images) - len({image.digest for image in images})
-    note = f", {counted(copies, 'copy')} skipped" if copies and count else ""
+    note = f", {counted(copies, 'copy')} embedded once" if copies and count else ""
     return f"{counted(len(images), 'image')}, {', '.join(logs)}; {count} embedded now{note}{rate}"
 
 

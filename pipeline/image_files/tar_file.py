@@ -52,7 +52,9 @@ def members(file: Path) -> Mapping[str, tuple[int, int]]:
             raise InputError(
                 f"{file}: is compressed ({method}), so images in it cannot be read in place; decompress it to a .tar"
             ) from None
-        raise InputError(f"{file}: truncated, or not a tar file ({one_line(error)}); download it again") from None
+        raise InputError(
+            f"{file}: truncated, or not a tar file ({one_line(error)}); copy or download it again"
+        ) from None
     return index
 
 

@@ -122,7 +122,7 @@ def confidence_bins(confidence: Vector64, right: Right) -> Matrix64:
 
 
 def calibration_error(confidence: Matrix, right: Right) -> float:
-    """Return the expected calibration error of confidences (n,), the mean |accuracy − confidence| over bins."""
+    """Return the expected calibration error of n > 0 confidences (n,), the mean |accuracy − confidence| over bins."""
     counts = confidence_bins(confidence.astype(np.float64), right)
     # share · |mean accuracy − mean confidence| = |Σ right − Σ confidence| / n
     return float(np.abs(counts[:, 2] - counts[:, 1]).sum() / len(right))

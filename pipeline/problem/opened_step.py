@@ -134,7 +134,7 @@ class OpenedStep:
         if lacking and self.options.reject != "none":
             raise ParamsError(
                 f"{self.key}: {domain.name} has no prompt for {lacking[0]!r}, a class of the source {entry.source}; "
-                "rejecting images needs all of its classes, so add it to the class_names of the dataset"
+                f"rejecting images needs all of its classes, so add it to the class_names of {domain.name}'s dataset"
             )
         if early := [name for name in self.order if name in self.class_means and name not in known]:
             raise ParamsError(

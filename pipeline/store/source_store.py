@@ -83,7 +83,10 @@ def read_backbones(path: Path) -> dict[str, Any]:
 def read_source(
     path: Path, seed_index: int, classes: Sequence[str], *, with_scatter: bool = False
 ) -> Iterator[SourceModel]:
-    """Yield the source model after each task of one seed; raise StoreError unless it has the target's ``classes``."""
+    """Yield the source model after each task of one seed, by default without the scatter, which is large.
+
+    Raise StoreError unless it has the target's ``classes``.
+    """
     store = open_arrays(path, SCHEMA)
     if store.attribute("classes", list, item_type=str) != list(classes):
         raise StoreError(

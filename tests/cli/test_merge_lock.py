@@ -46,6 +46,11 @@ def test_command_resolves_a_conflict_left_by_git(clone, monkeypatch, refused, ca
     assert_merged(clone)
 
 
+def test_the_driver_is_installed_in_a_clone_only(tmp_path, monkeypatch, refused):
+    monkeypatch.chdir(tmp_path)
+    assert "git init" in refused(main, "merge-lock", "--install")
+
+
 def test_git_merges_without_conflict_once_the_driver_is_installed(clone):
     clone.run("referee", "merge-lock", "--install")
     clone.commit("attributes")

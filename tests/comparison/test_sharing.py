@@ -11,6 +11,7 @@ from pipeline.comparison import sweep
 from pipeline.comparison.referee_variants import run_variant
 from pipeline.comparison.selection import source_likelihood
 from pipeline.comparison.sweep import Run, runs_by_setting, seed_outcomes
+from pipeline.errors import ParamsError
 from pipeline.method import kernel_rows
 from pipeline.method.kernel_rows import no_sharing
 from pipeline.method.random_fourier_features import draw_basis, phases
@@ -77,6 +78,11 @@ def test_settings_that_lead_to_the_same_run_are_equal(problem):
     assert list(runs) == [(name, value) for name, tried in values.items() for value in tried]
     default = Run(basis_recipe(None, **RFF), replace(CALIBRATED, neighbours=3))
     assert [run == default for run in runs.values()] == [False, True, True, False, True, False]
+
+
+def test_only_d_and_sigma_of_the_basis_and_options_of_the_method_are_swept(problem):
+    with pytest.raises(ParamsError, match="orthogonal: unknown"):
+        runs_by_setting(problem, RFF, "calibrated", {}, {"orthogonal": [True]})
 
 
 @pytest.mark.parametrize("name", ["calibrated", "released", "source_only"])

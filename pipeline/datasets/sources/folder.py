@@ -25,8 +25,10 @@ def find_in_folder(folder: Path, settings: DomainSettings) -> FoundImages:
     Images beside the class folders have no class and are left out.
     """
     if not folder.is_dir():
-        problem = "is not a source of images" if folder.exists() else "no such file or folder"
-        raise InputError(f"{folder}: {problem}; put the images there, or correct domains.*.images")
+        problem = (
+            "is not a source of images; name a folder" if folder.exists() else "no such file or folder; put it there"
+        )
+        raise InputError(f"{folder}: {problem}, or correct domains.*.images")
     collector = ImageCollector(settings)
     if not settings.labelled:
         classes = {folder: ""}

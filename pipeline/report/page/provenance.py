@@ -36,7 +36,7 @@ def store_hashes() -> list[tuple[str, str, str, object]]:
     """
     try:
         stages = read_stages()
-    except InputError:
+    except (InputError, OSError):
         return []
     return sorted(
         (out["path"], stage, out["md5"], out.get("size", ""))
