@@ -25,10 +25,9 @@ def find_in_folder(folder: Path, settings: DomainSettings) -> FoundImages:
     Images beside the class folders have no class and are left out.
     """
     if not folder.is_dir():
-        problem = (
-            "is not a source of images; name a folder" if folder.exists() else "no such file or folder; put it there"
-        )
-        raise InputError(f"{folder}: {problem}, or correct domains.*.images")
+        problem = "is not a source of images" if folder.exists() else "no such file or folder"
+        remedy = "put the images there" if not folder.suffix else "put that file there"
+        raise InputError(f"{folder}: {problem}; {remedy}, or correct domains.*.images")
     collector = ImageCollector(settings)
     if not settings.labelled:
         classes = {folder: ""}
