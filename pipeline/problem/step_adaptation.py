@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.method.adaptation import Referee, adapt_task, fused_labels, labelled_task
+from pipeline.method.adaptation import Referee, adapt_task, labels_from_probabilities, to_labelled_task
 from pipeline.method.fusion import PseudoLabels, fuse
 from pipeline.method.kernel_directions import in_all_features
 from pipeline.method.kernel_lda import Classifier
@@ -56,7 +56,7 @@ def labels_with_new_classes(step: OpenedStep, referee: Referee, task: TargetTask
             vote=options.vote_views, reduce_rows=referee.reduce_rows,
         )  # fmt: skip
         p[:, ~new] = known * (1 - clip[:, new].sum(axis=1, keepdims=True))
-    return fused_labels(p, clip, task.classes, options)
+    return labels_from_probabilities(p, clip, task.classes, options)
 
 
 def previous_rejection(step: OpenedStep, source: SourceModel) -> tuple[RejectionState, Matrix64]:
@@ -108,7 +108,7 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> Ad
         weight[corrected] = step.entry.correction_weight
         features = referee.features(step.task(corrected))
         labels = np.array([step.corrected[int(row)] for row in corrected], dtype=np.intp)
-        labelled = labelled_task(features, labels, weight[corrected], step.classes, source, options)
+        labelled = to_labelled_task(features, labels, weight[corrected], step.classes, source, options)
         statistics = statistics.update(labelled, reduce_rows)
     others = np.setdiff1d(all_rows, corrected)
     task, rejection = step.task(others), None
