@@ -96,9 +96,9 @@ class AdaptedStep:
     weight: Vector64  # (n,) weight with which each image entered the statistics
 
 
-def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> AdaptedStep:
-    """Add a step's images to the statistics of all earlier steps and label them; ``index`` is always 0."""
-    del index  # a stream has only one seed
+def adapt_step(seed_index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> AdaptedStep:
+    """Add a step's images to the statistics of all earlier steps and label them; ``seed_index`` is always 0."""
+    del seed_index  # a stream has only one seed
     options, previous, all_rows = step.options, step.previous_state, np.arange(len(step.images))
     statistics = empty_statistics(step.basis, options) if previous is None else previous.statistics
     referee, weight = step.referee(reduce_rows), np.zeros(len(all_rows))
