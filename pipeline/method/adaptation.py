@@ -93,7 +93,7 @@ def labels_from_probabilities(
     return PseudoLabels(classes[fused.argmax(axis=1)], fused, weight, gate(fused, options.threshold))
 
 
-def to_labelled_task(  # noqa: PLR0917  images, labels and model come in the same order everywhere
+def task_with_source_prior(  # noqa: PLR0917  images, labels and model come in the same order everywhere
     features: KernelRows,
     labels: Shares,
     weights: Vector64,
@@ -215,7 +215,7 @@ class _TaskAdaptation:
         if self.options.responsibilities == "soft":
             shares = np.zeros((len(self.task), int(classes.max()) + 1))
             shares[:, classes] = labels.fused
-        task = to_labelled_task(self.features, shares, labels.weight, classes, self.source, self.options)
+        task = task_with_source_prior(self.features, shares, labels.weight, classes, self.source, self.options)
         if not labels.kept.all():
             task = replace(task, images=task.images.take(np.flatnonzero(labels.kept)))
         return task

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.method.adaptation import Referee, adapt_task, labels_from_probabilities, to_labelled_task
+from pipeline.method.adaptation import Referee, adapt_task, labels_from_probabilities, task_with_source_prior
 from pipeline.method.fusion import PseudoLabels, fuse
 from pipeline.method.kernel_directions import in_all_features
 from pipeline.method.kernel_lda import Classifier
@@ -108,7 +108,7 @@ def adapt_step(seed_index: int, reduce_rows: RowReduction, *, step: OpenedStep) 
         weight[corrected] = step.entry.correction_weight
         features = referee.features(step.task(corrected))
         labels = np.array([step.corrected[int(row)] for row in corrected], dtype=np.intp)
-        labelled = to_labelled_task(features, labels, weight[corrected], step.classes, source, options)
+        labelled = task_with_source_prior(features, labels, weight[corrected], step.classes, source, options)
         statistics = statistics.update(labelled, reduce_rows)
     others = np.setdiff1d(all_rows, corrected)
     task, rejection = step.task(others), None
