@@ -94,7 +94,7 @@ def refined_problem(
 ) -> Iterator[RefinedViews]:
     """Label, refine and embed ``views`` of the train images of all seeds of a problem.
 
-    ``images`` are all n images of the target. ``for_each_seed`` calls a function of a ``seed_index`` and a row reduction,
+    ``images`` are all n images of the target. ``for_each_seed`` calls a function of ``seed_index`` and a row reduction,
     like `executor.Executor.for_each_seed`. Rows may exceed memory and are therefore stored as one .npy file (S, n, d)
     per view in the folder ``scratch``, until the ``with`` block ends. Rows of test images are NaN.
     """
