@@ -75,8 +75,8 @@ class ClassStatistics:
         weights : ndarray of shape (n,), optional
             Nonnegative weights. Ones if omitted.
         in_scatter : ndarray of shape (n,), optional
-            Former weights of rows that are in the scatter already, and in no other sum. Only the difference of the
-            weights is added to the scatter.
+            Former weights of rows that are in the scatter already, and in no other sum. Only the difference of the weights
+            is added to the scatter.
 
         Examples
         --------
