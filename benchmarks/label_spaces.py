@@ -100,8 +100,8 @@ def known_rejected(cases):
     project, shares = open_project(params), []
     for name in (name for name, case in cases.items() if case == ("closed", False)):
         problem, bases = project.labelled_problem(name), read_bases(paths.bases(params.problems[name].source))
-        for index in range(len(params.data.seeds)):
-            answers = rejecting_answers(problem.seed(index, bases.basis(index)), VARIANTS["rejecting"])
+        for seed_index in range(len(params.data.seeds)):
+            answers = rejecting_answers(problem.seed(seed_index, bases.basis(seed_index)), VARIANTS["rejecting"])
             shares.append(100 * answers[-1].rejected.mean())
     return np.mean(shares)
 

@@ -244,8 +244,8 @@ class FeatureCache:
             labelled = self._project.labelled_problem(name)
             figures[name] = accuracy_figures(
                 [
-                    labelled.accuracies(index, run(labelled.seed(index, bases.basis(index))))
-                    for index in range(len(labelled.target.seeds))
+                    labelled.accuracies(seed_index, run(labelled.seed(seed_index, bases.basis(seed_index))))
+                    for seed_index in range(len(labelled.target.seeds))
                 ]
             )
         return pd.DataFrame.from_dict(figures, orient="index")

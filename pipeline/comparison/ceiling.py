@@ -47,7 +47,7 @@ class CeilingSeed(Seed):
         return super().shared(key, make)
 
 
-def ceiling_seed(problem: LabelledProblem, index: int, seed: Seed) -> Seed:
-    """Return the seed of target → target that corresponds to ``seed``, the problem's seed at ``index``."""
-    labelled = LabelledProblem(problem.name, problem.target, problem.target).seed(index, seed.basis).source
+def ceiling_seed(problem: LabelledProblem, seed_index: int, seed: Seed) -> Seed:
+    """Return the seed of target → target that corresponds to ``seed``, a seed of the problem."""
+    labelled = LabelledProblem(problem.name, problem.target, problem.target).seed(seed_index, seed.basis).source
     return CeilingSeed(seed.number, seed.basis, labelled, seed.target, problem_seed=seed)

@@ -32,18 +32,20 @@ def run_methods(
 
     ``for_each`` runs the items of every seed: `extraction.executor.Executor.for_each_item`.
     """
+
+    def open_seed(seed_index: int) -> Seed:
+        return problem.seed(seed_index, bases.basis(seed_index))
+
     seeds, D = len(problem.target.seeds), bases.recipe.D
-    by_seed = for_each(
-        lambda index: problem.seed(index, bases.basis(index)), partial(run_method, problem), seeds, methods, D=D
-    )
+    by_seed = for_each(open_seed, partial(run_method, problem), seeds, methods, D=D)
     return dict(zip(methods, zip(*by_seed, strict=True), strict=True))
 
 
-def run_method(problem: LabelledProblem, index: int, seed: Seed, name: str) -> MethodScores | str:
+def run_method(problem: LabelledProblem, seed_index: int, seed: Seed, name: str) -> MethodScores | str:
     """Return a method's scores on one seed, or a one-line reason if it fails."""
     method = compared_method(name)
     if method.group == "ceiling":
-        seed = ceiling_seed(problem, index, seed)
+        seed = ceiling_seed(problem, seed_index, seed)
     try:
         unknown = None
         if method.answers is None:
@@ -51,8 +53,9 @@ def run_method(problem: LabelledProblem, index: int, seed: Seed, name: str) -> M
         else:
             answers = method.answers(seed)
             predictions = [answer.classes() for answer in answers]
-            unknown = problem.unknown_scores(index, answers)
-        return MethodScores(problem.accuracies(index, predictions), problem.right(index, predictions[-1]), unknown)
+            unknown = problem.unknown_scores(seed_index, answers)
+        right = problem.right(seed_index, predictions[-1])
+        return MethodScores(problem.accuracies(seed_index, predictions), right, unknown)
     except StoreError:
         raise  # a damaged store is not the method's fault
     except RefereeError as error:

@@ -104,16 +104,16 @@ def swept_seed(opened: Seed, basis: Basis, widest: Basis, widths: Iterable[int])
     return SweptSeed(*fields, opened=opened, widest=widest, widths=tuple(widths))
 
 
-def under_basis(opened: Seed, recipe: BasisRecipe, recipes: Iterable[BasisRecipe], index: int) -> Seed:
-    """Return the seed at ``index`` under the basis of one of the ``recipes`` of a sweep."""
+def under_basis(opened: Seed, recipe: BasisRecipe, recipes: Iterable[BasisRecipe], seed_index: int) -> Seed:
+    """Return a seed under the basis of one of the ``recipes`` of a sweep."""
 
     def draws(candidate: BasisRecipe) -> BasisRecipe:
         return replace(candidate, D=1, sigmas=(), asked_sigma=0.0)
 
     related = [candidate for candidate in recipes if draws(candidate) == draws(recipe)]
     widest = max(related, key=lambda candidate: candidate.D)
-    widest_basis = opened.shared(widest, lambda: widest.draw(index))
-    basis = widest_basis.nested(recipe.D) if recipe.sigmas == widest.sigmas else recipe.draw(index)
+    widest_basis = opened.shared(widest, lambda: widest.draw(seed_index))
+    basis = widest_basis.nested(recipe.D) if recipe.sigmas == widest.sigmas else recipe.draw(seed_index)
     return swept_seed(opened, basis, widest_basis, (candidate.D for candidate in related))
 
 
@@ -132,7 +132,7 @@ def swept_outcomes(
         return {}
     widest = max(bases, key=lambda recipe: recipe.D)
     by_seed = for_each(
-        lambda index: problem.seed(index, widest.draw(index)),
+        lambda seed_index: problem.seed(seed_index, widest.draw(seed_index)),
         partial(seed_outcomes, problem, scored, recipes=list(bases)),
         len(problem.target.seeds),
         list(bases.values()),
@@ -157,17 +157,17 @@ def adapts(variant: str, options: Mapping[str, Any]) -> bool:
 def seed_outcomes(
     problem: LabelledProblem,
     scored: Container[Run],
-    index: int,
+    seed_index: int,
     opened: Seed,
     runs: Sequence[Run],
     *,
     recipes: Iterable[BasisRecipe],
 ) -> list[Outcome]:
-    """Execute ``runs``, which have one basis in common, on the seed at ``index``.
+    """Execute ``runs``, which have one basis in common, on a seed.
 
     Only the runs in ``scored`` get label-free scores. ``recipes`` are those of the whole sweep.
     """
-    seed = under_basis(opened, runs[0].recipe, recipes, index)
+    seed = under_basis(opened, runs[0].recipe, recipes, seed_index)
     outcomes = []
     for run in runs:
         classifiers = adapted_classifiers(seed, run.options)
@@ -175,5 +175,5 @@ def seed_outcomes(
         last, scores = classifiers[-1], dict[str, float]()
         if run in scored and last is not None:
             scores = label_free_scores(seed, run.options, last)
-        outcomes.append(Outcome(final_accuracy(problem.accuracies(index, predictions)), scores))
+        outcomes.append(Outcome(final_accuracy(problem.accuracies(seed_index, predictions)), scores))
     return outcomes

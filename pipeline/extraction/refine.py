@@ -63,14 +63,15 @@ def views_to_refine(domain: str, views: Sequence[str], model: str, library: str)
 
 
 def tasks_to_refine(
-    problem: Problem, options: MethodOptions, labels: Iterable[TaskLabels], index: int
+    problem: Problem, options: MethodOptions, labels: Iterable[TaskLabels], seed_index: int
 ) -> Iterator[TaskToRefine]:
-    """Yield the tasks of the seed at ``index``, given its first ``labels`` of every task.
+    """Yield the tasks of a seed, given its first ``labels`` of every task.
 
     If CLIP is in the kernel (``clip_in_kernel``), its embedding is always that of the original image.
     """
-    target, basis, weight = problem.target, problem.bases.basis(index), options.clip_in_kernel
-    for classes, source, (rows, labelled) in zip(target.class_sets, problem.source_models(index), labels, strict=True):
+    target, basis, weight = problem.target, problem.bases.basis(seed_index), options.clip_in_kernel
+    sources = problem.source_models(seed_index)
+    for classes, source, (rows, labelled) in zip(target.class_sets, sources, labels, strict=True):
         clip_rows = np.asarray(target.clip_rows[rows]) if weight else None
         branch = SourceBranch(basis, source.classifier, classes, clip_rows, weight)
         positions = np.searchsorted(classes, labelled.label)  # classes of a task are in ascending order
@@ -93,7 +94,7 @@ def refined_problem(
 ) -> Iterator[RefinedViews]:
     """Label, refine and embed ``views`` of the train images of all seeds of a problem.
 
-    ``images`` are all n images of the target. ``for_each_seed`` calls a function of a seed's index and a row reduction,
+    ``images`` are all n images of the target. ``for_each_seed`` calls a function of ``seed_index`` and a row reduction,
     like `executor.Executor.for_each_seed`. Rows may exceed memory and are therefore stored as one .npy file (S, n, d)
     per view in the folder ``scratch``, until the ``with`` block ends. Rows of test images are NaN.
     """
@@ -114,9 +115,9 @@ def refined_problem(
         for array in arrays.values():
             array[...] = np.nan
         if ascent.steps:
-            for seed in range(len(train)):
-                tasks = tasks_to_refine(problem, options, labels[seed], seed)
-                refiner.fill({view: array[seed] for view, array in arrays.items()}, tasks, images)
+            for seed_index in range(len(train)):
+                tasks = tasks_to_refine(problem, options, labels[seed_index], seed_index)
+                refiner.fill({view: array[seed_index] for view, array in arrays.items()}, tasks, images)
         else:
             rows = np.arange(len(images))
             whole = TaskToRefine(rows, None, np.zeros_like(rows))

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cachetools import LRUCache, cached
 
@@ -22,6 +22,8 @@ from pipeline.image_files.tar_file import file_version
 CACHE_BYTES = 2**29  # size of the cache of row groups
 MAX_GROUP_BYTES = 2**31  # maximum size of a row group, which must fit into memory
 
+ColumnKind = Literal["image", "text", "number", "other"]  # image: bytes, or a struct with bytes
+
 
 @dataclass(frozen=True, eq=False)
 class ParquetFile:
@@ -29,7 +31,7 @@ class ParquetFile:
 
     path: Path
     metadata: Any  # pyarrow.parquet.FileMetaData
-    columns: dict[str, str]  # kind by name: image (bytes, or a struct with bytes), text, number or other
+    columns: dict[str, ColumnKind]  # kind by name
     names: dict[str, list[str]]  # class names by column of class numbers, from Hugging Face's metadata
     first_rows: tuple[int, ...]  # first row of each row group, then the number of rows
 
@@ -70,7 +72,7 @@ def open_parquet(file: Path) -> ParquetFile:
     )
 
 
-def _kind(type_: Any) -> str:
+def _kind(type_: Any) -> ColumnKind:
     from pyarrow import types
 
     if types.is_struct(type_):

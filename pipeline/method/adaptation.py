@@ -1,5 +1,6 @@
-"""Adapt to unlabelled target tasks in order, without source data: steps 2 to 9 of docs/method.md.
+"""Adapt to unlabelled target tasks in order, without source data: steps 2, 3, 5 and 7 to 9 of docs/method.md.
 
+Fitting the source (4) is in `source_model`; the views (6) are already made: the stage `embed` stores their embeddings.
 `pseudo_label` and `adapt_task` read the current task's target rows and the source *model*. Everything learnt from
 earlier tasks is in the statistics.
 """
@@ -78,7 +79,7 @@ def pseudo_label(referee: Referee, task: TargetTask, source: SourceModel) -> Pse
     return _TaskAdaptation(referee, task, source).first_labels()
 
 
-def fused_labels(
+def labels_from_probabilities(
     p: Matrix64, clip: Matrix64, classes: Labels, options: MethodOptions, nearest: Index | None = None
 ) -> PseudoLabels:
     """Return the labels from the probabilities p and ``clip`` (n, c) of ``classes`` (c,): steps 5 and 7.
@@ -92,7 +93,7 @@ def fused_labels(
     return PseudoLabels(classes[fused.argmax(axis=1)], fused, weight, gate(fused, options.threshold))
 
 
-def labelled_task(  # noqa: PLR0917  images, labels and model come in the same order everywhere
+def task_with_source_prior(  # noqa: PLR0917  images, labels and model come in the same order everywhere
     features: KernelRows,
     labels: Shares,
     weights: Vector64,
@@ -168,28 +169,29 @@ class _TaskAdaptation:
         scores = self._scores(source.classifier)
         if self.options.align_means and self.options.use_clip and len(self.task):
             scores = aligned(scores, source.classifier, source.means, classes, expected_shares(self.clip))
-        return self._labels(scores)
+        return self._labels_from_scores(scores)
 
     def _scores(self, classifier: Classifier) -> Matrix64:
         """Return F of the voting views, (V, n, c), eq. (13)."""
         of_task = classifier.for_classes(self.task.classes)
         return klda_scores(self.features, of_task, self.options.label_views, self.referee.reduce_rows)
 
-    def _labels(self, scores: Matrix64) -> PseudoLabels:
+    def _labels_from_scores(self, scores: Matrix64) -> PseudoLabels:
         """Return the labels from the scores (V, n, c) of the voting views."""
-        return fused_labels(voted(scores, self.options), self.clip, self.task.classes, self.options, self.nearest)
+        p = voted(scores, self.options)
+        return labels_from_probabilities(p, self.clip, self.task.classes, self.options, self.nearest)
 
     def rounds(self, statistics: Statistics, labels: PseudoLabels) -> tuple[Statistics, AdaptedTask]:
         """Relabel on the general path: every round adds the task to the statistics and solves for a classifier."""
-        updated = self._updated(statistics, labels)
-        classifier, ridge = self._solved(updated, None)
+        updated = self._add_to(statistics, labels)
+        classifier, ridge = self._solve(updated, None)
         for _ in range(self.options.rounds):
-            before, labels = labels, self._labels(self._scores(classifier))
-            updated = self._relabelled(statistics, updated, before, labels)
-            classifier, ridge = self._solved(updated, ridge)
+            before, labels = labels, self._labels_from_scores(self._scores(classifier))
+            updated = self._replace_labels(statistics, updated, before, labels)
+            classifier, ridge = self._solve(updated, ridge)
         return updated, AdaptedTask(classifier, labels)
 
-    def _relabelled(
+    def _replace_labels(
         self, statistics: Statistics, updated: Statistics, before: PseudoLabels, labels: PseudoLabels
     ) -> Statistics:
         """Return the statistics with the task relabelled; ``updated``, with the labels ``before``, is overwritten."""
@@ -199,23 +201,23 @@ class _TaskAdaptation:
             and self.options.threshold <= 0  # with a gate, rounds would not use the same rows
             and self.referee.reduce_rows is reduce_locally  # others return new sums, not corrected ones
         ):
-            return statistics.relabelled(self._labelled(labels), updated, before.weight)
-        return self._updated(statistics, labels)
+            return statistics.relabelled(self._to_labelled_task(labels), updated, before.weight)
+        return self._add_to(statistics, labels)
 
-    def _updated(self, statistics: Statistics, labels: PseudoLabels) -> Statistics:
+    def _add_to(self, statistics: Statistics, labels: PseudoLabels) -> Statistics:
         """Return the statistics with the task added under these labels."""
-        return statistics.update(self._labelled(labels), self.referee.reduce_rows)
+        return statistics.update(self._to_labelled_task(labels), self.referee.reduce_rows)
 
-    def _labelled(self, labels: PseudoLabels) -> LabelledTask:
-        """Return the images that passed the gate, with their labels."""
+    def _to_labelled_task(self, labels: PseudoLabels) -> LabelledTask:
+        """Return the images that passed the gate, with their labels, as a task to add to the statistics."""
         classes = self.task.classes
         shares: Shares = labels.label
         if self.options.responsibilities == "soft":
             shares = np.zeros((len(self.task), int(classes.max()) + 1))
             shares[:, classes] = labels.fused
-        task = labelled_task(self.features, shares, labels.weight, classes, self.source, self.options)
+        task = task_with_source_prior(self.features, shares, labels.weight, classes, self.source, self.options)
         if not labels.kept.all():
-            task = replace(task, rows=task.rows.take(np.flatnonzero(labels.kept)))
+            task = replace(task, images=task.images.take(np.flatnonzero(labels.kept)))
         return task
 
     def _scatter(self, statistics: Statistics) -> Scatter:
@@ -225,7 +227,7 @@ class _TaskAdaptation:
             self.source.scatter.add_to(dense(scatter))
         return scatter
 
-    def _solved(self, statistics: Statistics, ridge: float | None) -> tuple[Classifier, float]:
+    def _solve(self, statistics: Statistics, ridge: float | None) -> tuple[Classifier, float]:
         """Return the classifier and its ridge in units of the scatter, computed from the statistics if not given."""
         regularisation = self.options.regularisation()
         scatter, means = self._scatter(statistics), statistics.means()
@@ -243,12 +245,15 @@ class _TaskAdaptation:
     def in_row_space(self, statistics: Statistics) -> bool:
         """Return whether the rounds can run in the space of the task's rows and are cheaper there."""
         options, classes = self.options, self.task.classes
+        regularisation = options.regularisation()
         applies = (
             isinstance(statistics, ExactStatistics)
             # the earlier rows of a returning class are not in the row space
-            and not statistics.rows.weight[classes[classes < statistics.rows.C]].any()
-            and options.regularisation() == kernel_lda.Regularisation(options.ridge)  # relative, divided
-            and options.ridge > 0
+            and not statistics.totals.weight[classes[classes < statistics.totals.C]].any()
+            and regularisation.relative
+            and regularisation.divide
+            and regularisation.shrinkage is None
+            and regularisation.ridge > 0
             and options.threshold <= 0  # with a gate, rounds would not use the same rows
             and len(self.task) > 0
         )
@@ -262,8 +267,9 @@ class _TaskAdaptation:
             counted = self.options.class_priors == "counted"
             scores = space.scores(self._responsibilities(labels), counted_priors=counted)
             by_view = scores.reshape(len(self.options.views), -1, scores.shape[1])
-            labels = self._labels(by_view[: len(self.options.label_views)])
-        updated = self._updated(statistics, labels)
+            # the views of the rows are in the order of ``views``, and ``label_views`` are the first of them
+            labels = self._labels_from_scores(by_view[: len(self.options.label_views)])
+        updated = self._add_to(statistics, labels)
         classifier = space.classifier(self._responsibilities(labels), *self._means_and_priors(updated))
         return updated, AdaptedTask(classifier, labels)
 

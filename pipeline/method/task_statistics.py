@@ -41,7 +41,7 @@ class LabelledTask:
     """Labelled rows of a task, for adding to statistics."""
 
     basis: Basis
-    rows: LabelledRows  # the views to add, with labels among ``classes``
+    images: LabelledRows  # the views to add, with labels among ``classes``
     classes: Labels  # (c,) classes of the task
     prior_means: Matrix64 | None = None  # (c, D) prior means of the classes, minus the pivot
     prior_count: float = 0.0  # number of rows that each prior mean counts as
@@ -55,57 +55,58 @@ class ExactStatistics:
     The prior of a class enters once, however often its rows come.
     """
 
-    rows: ClassStatistics  # sums over all rows, about the pivot
+    totals: ClassStatistics  # sums over all rows, about the pivot
     prior_means: Matrix64  # (K, D) zero for a class without a prior
     prior_count: Vector64  # (K,) number of rows that the prior mean of each class counts as
     arithmetic: Arithmetic = "float32"  # of the products; sums are always float64
 
     def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_locally) -> "ExactStatistics":
         """Return the statistics with a task added."""
-        K = max(self.rows.C, int(task.classes.max()) + 1)
-        added = sum_rows(task.basis, task.rows, K, self.arithmetic, reduce_rows)
-        added += self.rows  # in place, to avoid a third D×D matrix
-        updated = self._with_rows(added)
+        K = max(self.totals.C, int(task.classes.max()) + 1)
+        added = sum_rows(task.basis, task.images, K, self.arithmetic, reduce_rows)
+        added += self.totals  # in place, to avoid a third D×D matrix
+        updated = self._with_totals(added)
         if task.prior_means is not None:
             updated.prior_means[task.classes] = task.prior_means
             updated.prior_count[task.classes] = task.prior_count
         return updated
 
     def relabelled(self, task: LabelledTask, added: "ExactStatistics", weights: Vector64) -> "ExactStatistics":
-        """Return the result of `update`, given statistics in which the same rows were ``added`` under other labels.
+        """Like `update`, but faster: ``added`` are the statistics after adding the same rows under their former labels.
 
-        The products in ``added``, which is overwritten, are reused and corrected for rows whose earlier weight, in
-        ``weights`` (n,), differs. From the second round of relabelling on, these are a few per cent of the rows.
+        Only rows whose weight differs from their former one, in ``weights`` (n,), are multiplied again: a few per cent
+        of the rows from the second round of relabelling on. ``added`` is overwritten.
         """
-        K = added.rows.C
-        start = self.rows.grown(K, added.rows.scatter)
-        return replace(added, rows=sum_part(Summation(task.basis, K, self.arithmetic), task.rows, start, weights))
+        K = added.totals.C
+        start = self.totals.grown(K, added.totals.scatter)
+        settings = SumSettings(task.basis, K, self.arithmetic)
+        return replace(added, totals=sum_part(settings, task.images, start, weights))
 
     def __add__(self, other: "ExactStatistics") -> "ExactStatistics":
         """Merge with the statistics of other rows; if both have a prior for a class, keep that of ``other``."""
-        merged, known = self._with_rows(self.rows + other.rows), np.flatnonzero(other.prior_count)
+        merged, known = self._with_totals(self.totals + other.totals), np.flatnonzero(other.prior_count)
         merged.prior_means[known], merged.prior_count[known] = other.prior_means[known], other.prior_count[known]
         return merged
 
-    def _with_rows(self, rows: ClassStatistics) -> "ExactStatistics":
-        """Return the statistics of these rows with a copy of the prior; additional classes have none."""
-        new = rows.C - len(self.prior_count)
+    def _with_totals(self, totals: ClassStatistics) -> "ExactStatistics":
+        """Return the statistics with other totals and a copy of the prior; additional classes have no prior."""
+        new = totals.C - len(self.prior_count)
         prior_means, prior_count = np.pad(self.prior_means, ((0, new), (0, 0))), np.pad(self.prior_count, (0, new))
-        return ExactStatistics(rows, prior_means, prior_count, self.arithmetic)
+        return ExactStatistics(totals, prior_means, prior_count, self.arithmetic)
 
     def means(self) -> Matrix64:
         """Return the class means (Σωδ + count·prior) / (Σω + count), (K, D); NaN without rows or prior."""
         weight = self.weight()
-        sums = self.rows.sums + self.prior_count[:, None] * self.prior_means
+        sums = self.totals.sums + self.prior_count[:, None] * self.prior_means
         return np.asarray(sums / np.where(weight > 0, weight, np.nan)[:, None])
 
     def weight(self) -> Vector64:
         """Return the weight Σω + count of each class, (K,)."""
-        return self.rows.weight + self.prior_count
+        return self.totals.weight + self.prior_count
 
     def within(self) -> DenseScatter:
         """Return the scatter about the class means of the rows, ignoring the prior."""
-        return self.rows.within()
+        return self.totals.within()
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,35 +120,37 @@ class PrintedStatistics:
     pivot: Vector64  # (D,)
     class_means: Matrix64  # (K, D) minus the pivot
     A: Matrix64  # (D, D) the running covariance, lower triangle
-    rows: float = 0.0  # N so far
+    N: float = 0.0  # number of rows so far
     total: float = 0.0  # Σω so far
 
     def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_locally) -> "PrintedStatistics":
         """Return the statistics with a task added, class by class."""
         means = np.full((int(task.classes.max()) + 1, len(self.pivot)), np.nan)
         means[: len(self.class_means)] = self.class_means
-        rows, total, factors = self.rows, self.total, np.zeros(len(means))
-        views, labels, weights = len(task.rows.views), task.rows.labels, task.rows.weights
+        N, total, factors = self.N, self.total, np.zeros(len(means))
+        views, labels, weights = len(task.images.views), task.images.labels, task.images.weights
         n, weight = views * np.bincount(labels, minlength=len(means)), views * np.bincount(labels, weights, len(means))
         present = task.classes[n[task.classes] > 0]
         for c in present:
-            rows, total = rows + n[c], total + weight[c]
+            N, total = N + n[c], total + weight[c]
             if total <= 1:
                 raise InputError("eq. (17) divides by Σω − 1: the rows have too little weight")
-            factors[c] = rows / (total - 1)
+            factors[c] = N / (total - 1)
         if not len(present):
-            return PrintedStatistics(self.pivot, means, self.A, rows, total)
-        # (17) multiplies A by N before / N after at every class. After all N rows, class c is in A with the factor
-        # N_c / (N (Σω_c − 1)), with N_c and Σω_c counted up to c: one sum over all classes, weighted by these factors
-        factors /= rows
-        weighted = replace(task.rows, weights=factors[labels] * weights)
+            return PrintedStatistics(self.pivot, means, self.A, N, total)
+        # (17) multiplies A by N before / N after at every class. N_{≤c} and W_{≤c} are the number of rows and Σω up to
+        # and including class c. After all N rows, the rows of class c are in A with the factor
+        #     N_{≤c} / (N (W_{≤c} − 1)),
+        # so A is one sum over all classes, weighted by these factors.
+        factors /= N
+        weighted = replace(task.images, weights=factors[labels] * weights)
         s = sum_rows(task.basis, weighted, len(means), "float64", reduce_rows)
         # (16): (1/n) Σωz = (Σωδ + Σω·pivot)/n, here minus the pivot
         sums = s.sums[present] / factors[present, None] + weight[present, None] * self.pivot
         means[present] = sums / n[present, None] - self.pivot
         A = s.scatter_about(means)
-        A += self.rows / rows * self.A
-        return PrintedStatistics(self.pivot, means, A, rows, total)
+        A += self.N / N * self.A
+        return PrintedStatistics(self.pivot, means, A, N, total)
 
     def means(self) -> Matrix64:
         """Return the class means minus the pivot, (K, D)."""
@@ -159,7 +162,7 @@ class PrintedStatistics:
 
     def within(self) -> DenseScatter:
         """Return A, which is already a covariance."""
-        return DenseScatter(self.A.copy(order="F"), total=1.0, degrees=self.rows)
+        return DenseScatter(self.A.copy(order="F"), total=1.0, degrees=self.N)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,18 +184,18 @@ class TaskCentredStatistics:
     def update(self, task: LabelledTask, reduce_rows: RowReduction = reduce_locally) -> "TaskCentredStatistics":
         """Return the statistics with all rows of a task added at once."""
         means, count = self._start(task)
-        views, n = list(task.rows.views.values()), len(task.rows)
-        total = self.total + float(task.rows.weights.sum() * len(views))
+        views, n = list(task.images.views.values()), len(task.images)
+        total = self.total + float(task.images.weights.sum() * len(views))
         if isinstance(self.scatter, RowScatter) and self.scatter.has_room(n * len(views)):
             index = np.arange(n)
             rows = np.concatenate([row_deviations(task.basis, view, index) for view in views], dtype=np.float64)
-            labels, weights = np.tile(task.rows.labels, len(views)), np.tile(task.rows.weights, len(views))
+            labels, weights = np.tile(task.images.labels, len(views)), np.tile(task.images.weights, len(views))
             selection: Matrix64 = np.eye(len(count))[:, labels] * weights
             moved, weight = _moved(means, count, selection @ rows, selection.sum(axis=1))
             grown = self.scatter.grown(np.sqrt(weights)[:, None] * (rows - moved[labels]))
             if grown is not None:
                 return TaskCentredStatistics(moved, weight, grown, total)
-        added = sum_rows(task.basis, task.rows, len(means), "float64", reduce_rows)
+        added = sum_rows(task.basis, task.images, len(means), "float64", reduce_rows)
         moved, weight = _moved(means, count, added.sums, added.weight)
         scatter = added.scatter_about(moved)
         scatter += self.scatter.dense() if isinstance(self.scatter, RowScatter) else self.scatter
@@ -248,8 +251,8 @@ def empty_statistics(basis: Basis, options: MethodOptions, *, source: bool = Fal
     return ExactStatistics(class_statistics.zeros(0, D), means, count, options.arithmetic)
 
 
-class Summation(NamedTuple):
-    """Arguments shared by all parts of a sum."""
+class SumSettings(NamedTuple):
+    """Settings shared by all parts of a sum."""
 
     basis: Basis
     C: int  # number of classes
@@ -264,12 +267,12 @@ def sum_rows(
     reduce_rows: RowReduction = reduce_locally,
 ) -> ClassStatistics:
     """Return the statistics of all views of labelled rows with labels 0 to C − 1."""
-    statistics: ClassStatistics = reduce_rows(sum_part, Summation(basis, C, arithmetic), rows, operator.add)
+    statistics: ClassStatistics = reduce_rows(sum_part, SumSettings(basis, C, arithmetic), rows, operator.add)
     return statistics
 
 
 def sum_part(
-    common: Summation, rows: LabelledRows, start: ClassStatistics | None = None, in_scatter: Vector64 | None = None
+    common: SumSettings, rows: LabelledRows, start: ClassStatistics | None = None, in_scatter: Vector64 | None = None
 ) -> ClassStatistics:
     """Return the statistics of a part of the rows, added in place to ``start``; see `ClassStatistics.update`."""
     views = list(rows.views.values())

@@ -109,23 +109,23 @@ def open_adapted_model(
     seeds = problem.bases.recipe.seeds
     if seed is not None and seed not in seeds:
         raise ParamsError(f"seed {seed}: the models were made for the seeds {listed(seeds)}")
-    index = 0 if seed is None else seeds.index(seed)
-    classifiers, rejections = read_classifiers(store, index), read_rejections(store, index)
+    seed_index = 0 if seed is None else seeds.index(seed)
+    classifiers, rejections = read_classifiers(store, seed_index), read_rejections(store, seed_index)
     tasks = len(classifiers)
     task = tasks if after_task is None else after_task
     if not 1 <= task <= tasks:
         raise ParamsError(f"after task {task}: {problem.name} has the tasks 1 to {tasks}")
     return AdaptedModel(
         problem=problem,
-        seed=seeds[index],
+        seed=seeds[seed_index],
         after_task=task,
         tasks=tasks,
         classes=tuple(problem.target.prompts.classes),
-        basis=problem.bases.basis(index),
-        source=list(problem.source_models(index))[task - 1],
+        basis=problem.bases.basis(seed_index),
+        source=list(problem.source_models(seed_index))[task - 1],
         classifier=classifiers[task - 1],
         options=options,
-        rejector=None if rejections is None else rejector(rejections[task - 1], problem.class_directions(index)),
+        rejector=None if rejections is None else rejector(rejections[task - 1], problem.class_directions(seed_index)),
     )
 
 

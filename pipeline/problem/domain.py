@@ -141,7 +141,7 @@ class Domain:
 
     @property
     def seeds(self) -> Sequence[int]:
-        """The seeds for which images were split into train and test."""
+        """The seeds for which images were split into train and test; a ``seed_index`` is a position in them."""
         return self.tasks.seeds
 
     @property
@@ -150,12 +150,12 @@ class Domain:
         return int(np.bincount(self.tasks.task[self.tasks.task >= 0]).max())
 
     def train_index(self, seed: int, task: int | None = None) -> Index:
-        """Return the row numbers of a seed's train images, of one task or of all."""
+        """Return the row numbers of a seed's train images, of one task or of all; ``seed`` is one of `seeds`."""
         in_task = self.tasks.task >= 0 if task is None else self.tasks.task == task
         return np.flatnonzero(~self.tasks.test_mask(seed) & in_task)
 
     def test_index(self, seed: int) -> Index:
-        """Return the row numbers of a seed's test images."""
+        """Return the row numbers of a seed's test images; ``seed`` is one of `seeds`."""
         return np.flatnonzero(self.tasks.test_mask(seed) & (self.tasks.task >= 0))
 
     def vision_rows(self, view: str) -> Rows:

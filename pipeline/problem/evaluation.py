@@ -36,26 +36,26 @@ class Evaluation:
         self.problem.bases.require_model(self.model)
         check_options(self.model, self.options)
 
-    def score(self, index: int, reduce_rows: RowReduction) -> Scores:
+    def score(self, seed_index: int, reduce_rows: RowReduction) -> Scores:
         """Return the scores of a seed on its test images after every task."""
-        target, test = self.target, self.target.test_index(self.target.seeds[index])
+        target, test = self.target, self.target.test_index(self.target.seeds[seed_index])
         return score(
-            Referee(self.problem.bases.basis(index), self.options, target.prompts.logit_scale, reduce_rows),
+            Referee(self.problem.bases.basis(seed_index), self.options, target.prompts.logit_scale, reduce_rows),
             target.rows(test, self.options.test_views),
             target.labels[test],
             target.tasks.task[test],
-            list(self.problem.source_models(index)),
-            read_classifiers(self.model, index),
+            list(self.problem.source_models(seed_index)),
+            read_classifiers(self.model, seed_index),
         )
 
-    def label_space_scores(self, index: int) -> list[LabelSpaceScores]:
+    def label_space_scores(self, seed_index: int) -> list[LabelSpaceScores]:
         """Return the scores of a seed after each task on all test images so far, including unknown classes."""
         target, options = self.target, self.options
-        test = target.test_index(target.seeds[index], unknown=True)
+        test = target.test_index(target.seeds[seed_index], unknown=True)
         rows = target.rows(test, options.test_views)
-        features = kernel_rows(self.problem.bases.basis(index), rows, options.clip_in_kernel)
-        states, directions = read_rejections(self.model, index), self.problem.class_directions(index)
-        models = zip(self.problem.source_models(index), read_classifiers(self.model, index), strict=True)
+        features = kernel_rows(self.problem.bases.basis(seed_index), rows, options.clip_in_kernel)
+        states, directions = read_rejections(self.model, seed_index), self.problem.class_directions(seed_index)
+        models = zip(self.problem.source_models(seed_index), read_classifiers(self.model, seed_index), strict=True)
         answers = []
         for k, (source, classifier) in enumerate(models):
             prediction = predict(features, rows.cosines, source, classifier, options, target.prompts.logit_scale)

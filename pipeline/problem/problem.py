@@ -52,27 +52,29 @@ class Problem:
                 f"has d = {self.bases.recipe.d}; run dvc repro"
             )
 
-    def source_models(self, index: int, *, with_scatter: bool = False) -> Iterator[SourceModel]:
-        """Yield the source model after each task of the seed at ``index``, or always the last if classes are hidden.
+    def source_models(self, seed_index: int, *, with_scatter: bool = False) -> Iterator[SourceModel]:
+        """Yield the source model after each task of a seed.
 
+        If classes are hidden, yield the last model every time, because an image may be of a class of a later task.
         ``with_scatter`` also reads the within-class scatter, which is large.
         """
-        models = read_source(self._model_path, index, self.target.class_names, with_scatter=with_scatter)
+        models = read_source(self._model_path, seed_index, self.target.class_names, with_scatter=with_scatter)
         if not self.target.hidden:
             return models
         *_, last = models
         return repeat(last, len(self.target.class_sets))
 
-    def class_directions(self, index: int) -> Matrix64:
+    def class_directions(self, seed_index: int) -> Matrix64:
         """Return the directions (K, d) of all classes of the source, for `rejection`."""
-        *_, last = read_source(self._model_path, index, self.target.class_names)
+        *_, last = read_source(self._model_path, seed_index, self.target.class_names)
         return class_directions(last.embedding_means)
 
 
 class LabelledProblem:
     """A problem with the rows and labels of both domains, for `compare`, `sensitivity` and `select`.
 
-    Methods get a `Seed`, which has no labels of the target; `accuracies` scores their predictions.
+    It is not a `Problem`, so that code for adapting, which takes one, cannot reach labels or source rows. Methods get a
+    `Seed`, which has no labels of the target; `accuracies` scores their predictions.
     """
 
     def __init__(self, name: str, source: LabelledDomain, target: LabelledDomain) -> None:
@@ -95,15 +97,15 @@ class LabelledProblem:
         seeds = self.target.seeds
         return f"n = {len(self.target.test_index(seeds[0]))} test images, {len(seeds)} seeds"
 
-    def seed(self, index: int, basis: Basis) -> Seed:
-        """Read everything that a method may use of the seed at ``index`` into memory."""
-        number = self.target.seeds[index]
-        train, test = self.source.train_index(number), self._test(index)
+    def seed(self, seed_index: int, basis: Basis) -> Seed:
+        """Read everything that a method may use of a seed into memory."""
+        seed = self.target.seeds[seed_index]
+        train, test = self.source.train_index(seed), self._test_index(seed_index)
         views, rows = self.target.vision.views, self.target.rows(test, self.target.vision.views)
         in_memory = {view: as_array(x) for view, x in rows.views.items()}
-        tasks = [self.target.task(number, t, views) for t in range(len(self.target.class_sets))]
+        tasks = [self.target.task(seed, t, views) for t in range(len(self.target.class_sets))]
         return Seed(
-            number=number,
+            number=seed,
             basis=basis,
             source=Source(
                 {view: as_array(x) for view, x in self.source.views_at(train, self.source.vision.views).items()},
@@ -119,29 +121,29 @@ class LabelledProblem:
             ),
         )
 
-    def accuracies(self, index: int, predictions: Sequence[Labels]) -> Matrix64:
+    def accuracies(self, seed_index: int, predictions: Sequence[Labels]) -> Matrix64:
         """Return the accuracy matrix (T, T) of a seed's ``predictions`` (n,) after each task, on known classes."""
-        labels, tasks = self._truth(index)
+        labels, tasks = self._truth(seed_index)
         known = labels != UNKNOWN
         return accuracy_matrix([p[known] for p in predictions], labels[known], tasks[known])
 
-    def right(self, index: int, predicted: Labels) -> npt.NDArray[np.bool_]:
+    def right(self, seed_index: int, predicted: Labels) -> npt.NDArray[np.bool_]:
         """Return whether each of a seed's m test images of known classes is predicted correctly, (m,)."""
-        labels, _ = self._truth(index)
+        labels, _ = self._truth(seed_index)
         known = labels != UNKNOWN
         return np.asarray(predicted[known] == labels[known])
 
-    def unknown_scores(self, index: int, answers: Sequence[Answers]) -> list[LabelSpaceScores]:
+    def unknown_scores(self, seed_index: int, answers: Sequence[Answers]) -> list[LabelSpaceScores]:
         """Return scores after each task of separating known from unknown test images of a seed."""
-        return scores_after_tasks(*self._truth(index), answers)
+        return scores_after_tasks(*self._truth(seed_index), answers)
 
-    def _test(self, index: int) -> Index:
+    def _test_index(self, seed_index: int) -> Index:
         """Return the row numbers of all test images of a seed, including those of unknown classes."""
-        return self.target.test_index(self.target.seeds[index], unknown=True)
+        return self.target.test_index(self.target.seeds[seed_index], unknown=True)
 
-    def _truth(self, index: int) -> tuple[Labels, Labels]:
+    def _truth(self, seed_index: int) -> tuple[Labels, Labels]:
         """Return the class and the task (n,) of all test images of a seed."""
-        test = self._test(index)
+        test = self._test_index(seed_index)
         return self.target.labels[test], self.target.tasks.task[test]
 
 

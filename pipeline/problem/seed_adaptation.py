@@ -1,4 +1,4 @@
-"""Adapt to the tasks of one seed of a problem: steps 2 to 9 of docs/method.md, on the caches."""
+"""Adapt to the tasks of one seed of a problem, reading the caches: see `method.adaptation`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,59 +29,61 @@ class RefinedViews:
         return array
 
 
-def label_seed(index: int, reduce_rows: RowReduction, *, problem: Problem, options: MethodOptions) -> list[TaskLabels]:
-    """Return the row numbers and first labels of each task of the seed at ``index``."""
-    referee = _referee(index, reduce_rows, problem, options)
-    tasks = _tasks(index, problem, referee, options.label_views)
+def label_seed(
+    seed_index: int, reduce_rows: RowReduction, *, problem: Problem, options: MethodOptions
+) -> list[TaskLabels]:
+    """Return the row numbers and first labels of each task of a seed."""
+    referee = _referee(seed_index, reduce_rows, problem, options)
+    tasks = _tasks(seed_index, problem, referee, options.label_views)
     return [(rows, pseudo_label(referee, task.images, task.source)) for rows, task in tasks]
 
 
 def adapt_seed(
-    index: int,
+    seed_index: int,
     reduce_rows: RowReduction,
     *,
     problem: Problem,
     options: MethodOptions,
     refined: RefinedViews | None = None,
 ) -> AdaptedSeed:
-    """Add the tasks of the seed at ``index`` to the target's statistics, one after another.
+    """Add the tasks of a seed to the target's statistics, one after another.
 
     Only the statistics of earlier tasks are kept. If views are refined, ``refined`` has them.
     """
-    referee, seed = _referee(index, reduce_rows, problem, options), AdaptedSeed()
+    referee, adapted_seed = _referee(seed_index, reduce_rows, problem, options), AdaptedSeed()
     statistics = empty_statistics(referee.basis, options)
-    tasks = _tasks(index, problem, referee, options.views, with_scatter=options.source_covariance)
-    for number, (rows, task) in enumerate(tasks):
+    tasks = _tasks(seed_index, problem, referee, options.views, with_scatter=options.source_covariance)
+    for t, (rows, task) in enumerate(tasks):
         images, labels = task.images, None
         if refined is not None:
-            replaced = {v: refined.rows(v, index, rows) for v in refined.views if v in options.views}
+            replaced = {v: refined.rows(v, seed_index, rows) for v in refined.views if v in options.views}
             images = replace(images, views={**images.views, **replaced})
-            labels = refined.first_labels[index][number][1]
+            labels = refined.first_labels[seed_index][t][1]
         statistics, adapted = adapt_task(referee, images, task.source, statistics, labels)
-        seed.classifiers.append(in_all_features(referee.basis, adapted.classifier))
-        seed.labels.append((rows, adapted.labels))
+        adapted_seed.classifiers.append(in_all_features(referee.basis, adapted.classifier))
+        adapted_seed.labels.append((rows, adapted.labels))
         if task.rejection is not None:
-            seed.rejections.append(task.rejection)
-    return seed
+            adapted_seed.rejections.append(task.rejection)
+    return adapted_seed
 
 
-def _referee(index: int, reduce_rows: RowReduction, problem: Problem, options: MethodOptions) -> Referee:
-    return Referee(problem.bases.reduced(index, options), options, problem.target.prompts.logit_scale, reduce_rows)
+def _referee(seed_index: int, reduce_rows: RowReduction, problem: Problem, options: MethodOptions) -> Referee:
+    return Referee(problem.bases.reduced(seed_index, options), options, problem.target.prompts.logit_scale, reduce_rows)
 
 
 def _tasks(
-    index: int, problem: Problem, referee: Referee, views: Sequence[str], *, with_scatter: bool = False
+    seed_index: int, problem: Problem, referee: Referee, views: Sequence[str], *, with_scatter: bool = False
 ) -> Iterator[tuple[Index, PreparedTask]]:
     """Yield pairs (row numbers (n,), task), one per task of the seed."""
     target = problem.target
-    seed, numbers = target.seeds[index], range(len(target.class_sets))
-    models = problem.source_models(index, with_scatter=with_scatter)
+    seed, task_numbers = target.seeds[seed_index], range(len(target.class_sets))
+    models = problem.source_models(seed_index, with_scatter=with_scatter)
     prepared = prepared_tasks(
         referee,
-        (target.task(seed, number, views) for number in numbers),
+        (target.task(seed, t, views) for t in task_numbers),
         (replace(model, classifier=in_kept_directions(referee.basis, model.classifier)) for model in models),
-        directions=None if referee.options.reject == "none" else problem.class_directions(index),
+        directions=None if referee.options.reject == "none" else problem.class_directions(seed_index),
         estimate_classes=target.estimate_classes,
     )
-    for number, task in zip(numbers, prepared, strict=True):
-        yield target.train_index(seed, number)[task.accepted], task
+    for t, task in zip(task_numbers, prepared, strict=True):
+        yield target.train_index(seed, t)[task.accepted], task

@@ -57,11 +57,11 @@ def basis_recipe(
     return replace(recipe, widths=widths, weights=tuple(weights))
 
 
-def _weights(source: LabelledDomain, recipe: BasisRecipe, index: int) -> Weights:
+def _weights(source: LabelledDomain, recipe: BasisRecipe, seed_index: int) -> Weights:
     """Return the weights of several vision models, chosen on a seed's source train images."""
-    train = source.train_index(recipe.seeds[index])
+    train = source.train_index(recipe.seeds[seed_index])
     return chosen_weights(
-        recipe.draw_unweighted(index),
+        recipe.draw_unweighted(seed_index),
         as_array(take(source.vision_rows("original"), train)),
         source.vision.model_widths,
         source.labels[train],
@@ -69,18 +69,20 @@ def _weights(source: LabelledDomain, recipe: BasisRecipe, index: int) -> Weights
     )
 
 
-def draw_seed(index: int, _: RowReduction, *, recipe: BasisRecipe, sample: Matrix) -> tuple[str, float, KernelError]:
+def draw_seed(
+    seed_index: int, _: RowReduction, *, recipe: BasisRecipe, sample: Matrix
+) -> tuple[str, float, KernelError]:
     """Return digest, gamma and kernel error of a seed's basis, on a sample of rows weighted as in the kernel."""
-    basis = recipe.draw(index)
+    basis = recipe.draw(seed_index)
     digest, gamma = recipe.digest(basis), basis.gamma
     if recipe.weights:
-        sample = unit_rows(sample) * column_factors(recipe.widths, recipe.weights[index])
-        basis = recipe.draw_unweighted(index)
+        sample = unit_rows(sample) * column_factors(recipe.widths, recipe.weights[seed_index])
+        basis = recipe.draw_unweighted(seed_index)
     return digest, gamma, kernel_error(basis, sample)
 
 
 def fit_seed(
-    index: int,
+    seed_index: int,
     reduce_rows: RowReduction,
     *,
     domain: LabelledDomain,
@@ -93,7 +95,7 @@ def fit_seed(
 
     ``views`` are the views that enter the source statistics.
     """
-    basis, train = bases.reduced(index, options), domain.train_index(domain.seeds[index])
+    basis, train = bases.reduced(seed_index, options), domain.train_index(domain.seeds[seed_index])
     models = fit_source(
         basis,
         domain.views_at(train, views),
@@ -104,4 +106,4 @@ def fit_seed(
         reduce_rows=reduce_rows,
     )
     models_to_write = (replace(model, classifier=in_all_features(basis, model.classifier)) for model in models)
-    return write_scatters(scatters, index, models_to_write)
+    return write_scatters(scatters, seed_index, models_to_write)

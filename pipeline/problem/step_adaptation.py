@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from pipeline.method.adaptation import Referee, adapt_task, fused_labels, labelled_task
+from pipeline.method.adaptation import Referee, adapt_task, labels_from_probabilities, task_with_source_prior
 from pipeline.method.fusion import PseudoLabels, fuse
 from pipeline.method.kernel_directions import in_all_features
 from pipeline.method.kernel_lda import Classifier
@@ -56,7 +56,7 @@ def labels_with_new_classes(step: OpenedStep, referee: Referee, task: TargetTask
             vote=options.vote_views, reduce_rows=referee.reduce_rows,
         )  # fmt: skip
         p[:, ~new] = known * (1 - clip[:, new].sum(axis=1, keepdims=True))
-    return fused_labels(p, clip, task.classes, options)
+    return labels_from_probabilities(p, clip, task.classes, options)
 
 
 def previous_rejection(step: OpenedStep, source: SourceModel) -> tuple[RejectionState, Matrix64]:
@@ -96,9 +96,9 @@ class AdaptedStep:
     weight: Vector64  # (n,) weight with which each image entered the statistics
 
 
-def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> AdaptedStep:
-    """Add a step's images to the statistics of all earlier steps and label them; ``index`` is always 0."""
-    del index  # a stream has only one seed
+def adapt_step(seed_index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> AdaptedStep:
+    """Add a step's images to the statistics of all earlier steps and label them; ``seed_index`` is always 0."""
+    del seed_index  # a stream has only one seed
     options, previous, all_rows = step.options, step.previous_state, np.arange(len(step.images))
     statistics = empty_statistics(step.basis, options) if previous is None else previous.statistics
     referee, weight = step.referee(reduce_rows), np.zeros(len(all_rows))
@@ -108,7 +108,7 @@ def adapt_step(index: int, reduce_rows: RowReduction, *, step: OpenedStep) -> Ad
         weight[corrected] = step.entry.correction_weight
         features = referee.features(step.task(corrected))
         labels = np.array([step.corrected[int(row)] for row in corrected], dtype=np.intp)
-        labelled = labelled_task(features, labels, weight[corrected], step.classes, source, options)
+        labelled = task_with_source_prior(features, labels, weight[corrected], step.classes, source, options)
         statistics = statistics.update(labelled, reduce_rows)
     others = np.setdiff1d(all_rows, corrected)
     task, rejection = step.task(others), None

@@ -29,10 +29,10 @@ from pipeline.store.target_store import write_target
 def settings(params: Params, name: str) -> dict[str, Any]:
     """Return the settings that decide the outputs: the label space, and refinement if it is on."""
     problem = params.problems[name]
-    space = {"label_space": problem.label_space, "classes": problem.classes}
+    problem_settings = {"label_space": problem.label_space, "classes": problem.classes}
     if params.refinement.off:
-        return space
-    return space | {
+        return problem_settings
+    return problem_settings | {
         "refinement": params.refinement.model_dump(),
         "views": params.views.model_dump(),
         "domain_views": list(params.domains[problem.target].views),
@@ -70,8 +70,8 @@ def adapt(context: Context, name: str) -> str:
             "bases": list(problem.bases.digests),
         },
     )
-    refinement = "" if refined is None else f", refined {', '.join(refined.views)}"
-    return f"{counted(len(target.class_sets), 'task')}, {counted(len(seeds), 'seed')}{refinement}"
+    message = f"{counted(len(target.class_sets), 'task')}, {counted(len(seeds), 'seed')}"
+    return message if refined is None else f"{message}, refined {', '.join(refined.views)}"
 
 
 def refined_views(
@@ -84,14 +84,14 @@ def refined_views(
     from pipeline.extraction.refine import refined_problem, views_to_refine  # imports torch
     from pipeline.method.adversarial_refinement import Ascent
 
-    params, target = context.params, problem.target.name
+    params, domain = context.params, problem.target.name
     refinement, model = params.refinement, params.models[params.vision]
-    views = views_in_both(target, params.domains[target].views, params.vision, model.views)
+    views = views_in_both(domain, params.domains[domain].views, params.vision, model.views)
     return refined_problem(
         problem,
         options,
         images_of(read_images(problem.target.manifest)),
-        views_to_refine(target, views, params.vision, model.library),
+        views_to_refine(domain, views, params.vision, model.library),
         embedding_settings(params, params.vision),
         ascent=Ascent(refinement.steps, refinement.step_size, refinement.radius),
         attention=refinement.mutual_attention,

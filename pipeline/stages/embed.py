@@ -60,12 +60,12 @@ def embed_with_model(context: Context, domain: str, model: str, images: list[Ima
     from pipeline.extraction.cluster import cluster_from_environment
     from pipeline.extraction.embed import embed_images  # imports torch
 
-    settings = embedding_settings(context.params, model)
-    needed = [Path(settings.backbone.origin), *(file_of(Path(image.path)) for image in images[:1])]
+    embedding = embedding_settings(context.params, model)
+    needed = [Path(embedding.backbone.origin), *(file_of(Path(image.path)) for image in images[:1])]
     with (
         cluster_from_environment(paths.SCRATCH, needed) as cluster,
         embed_images(
-            images_of(images), views, settings, progress=paths.PROGRESS, writer=f"{domain}-{model}", cluster=cluster
+            images_of(images), views, embedding, progress=paths.PROGRESS, writer=f"{domain}-{model}", cluster=cluster
         ) as embedded,
     ):
         provenance = {"domain": domain, **embedded.backbone, "rows_digest": digest(images)}

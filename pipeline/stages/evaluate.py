@@ -70,8 +70,8 @@ def evaluate(context: Context, name: str) -> str:
     write_problem_tables(paths.problem_tables(context.suite, name), problem_tables(evaluated, images, parameters))
     figures = {**problem_figures(evaluated), "made_with": parameters}
     if options.reject != "none" or params.problems[name].label_space is not None:
-        seeds = range(len(target.seeds))
-        figures["label_space"] = label_space_figures([evaluation.label_space_scores(index) for index in seeds])
+        by_seed = [evaluation.label_space_scores(seed_index) for seed_index in range(len(target.seeds))]
+        figures["label_space"] = label_space_figures(by_seed)
     write_json(paths.evaluation(context.suite, name), figures)
     return (
         f"A_T {figures['A_T']} ± {figures['A_T_sd']}, source only {figures['source_only_A_T']}, "

@@ -44,31 +44,31 @@ def settings(params: Params, name: str) -> dict[str, Any]:
 @stage(per=("domains",), reads=("datasets", "domains"), version=3, settings=settings)
 def manifest(context: Context, name: str) -> str:
     """Write cache/manifests/DOMAIN except its tasks."""
-    settings, params = context.settings, context.params
-    if not settings["class_names"]:  # otherwise `data.empty_class` says what to do about a class without images
-        # only a check: the other domains are not in `settings`, so a new domain makes no other manifest run again
+    domain_settings, params = context.settings, context.params
+    if not domain_settings["class_names"]:  # otherwise `data.empty_class` says what to do about a class without images
+        # only a check: the other domains are not in the settings, so a new domain makes no other manifest run again
         dataset = params.domains[name].dataset
         folders = [domain.images for domain in params.domains.values() if domain.dataset == dataset]
-        require_same_classes(settings["images"], folders, dataset)
-    read = partial(image_facts, max_pixels=settings["max_pixels"])
+        require_same_classes(domain_settings["images"], folders, dataset)
+    read = partial(image_facts, max_pixels=domain_settings["max_pixels"])
     found = domain_images(params, name)
     with Progress(f"manifest {name}", len(found.images)) as progress:
         listing = build(
             found,
             domain=name,
-            folder=settings["images"],
-            class_names=settings["class_names"],
-            labelled=settings["labels"] != "none",
+            folder=domain_settings["images"],
+            class_names=domain_settings["class_names"],
+            labelled=domain_settings["labels"] != "none",
             read_facts=read if found.has_bytes else None,
-            unreadable=settings["unreadable"],
-            empty_class=settings["empty_class"],
+            unreadable=domain_settings["unreadable"],
+            empty_class=domain_settings["empty_class"],
             workers=params.runtime.workers,
-            by_content=settings["private"],
+            by_content=domain_settings["private"],
             on_read=partial(progress.update, 1),
         )
-    manifest_files.write_manifest(listing, paths.manifest(name), private=settings["private"])
+    manifest_files.write_manifest(listing, paths.manifest(name), private=domain_settings["private"])
     private = "; private: run all of `dvc repro` before you push, teammates cannot run stages that read labels"
-    return summary(listing.report) + (private if settings["private"] else "")
+    return summary(listing.report) + (private if domain_settings["private"] else "")
 
 
 def summary(report: dict[str, Any]) -> str:

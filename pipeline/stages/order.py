@@ -39,14 +39,14 @@ def order(context: Context, name: str) -> str:
     stage runs. Their files are not dependencies and their names not settings, because an existing order never changes.
     """
     path, folder = paths.order(name), paths.manifest(name)
-    names, settings = manifest_files.read_class_names(folder), dict(context.settings)
-    settings["tasks"] = settings["tasks"] or manifest_files.read_source_tasks(folder)
+    names, order_settings = manifest_files.read_class_names(folder), dict(context.settings)
+    order_settings["tasks"] = order_settings["tasks"] or manifest_files.read_source_tasks(folder)
     orders = read_orders(path)
     related_orders = [read_orders(paths.order(other)) for other in related_domains(context.params, name)]
-    tasks = order_of_arrival(names, longest_order(settings, [orders, *related_orders]), **settings)
-    # the last order is the one in force
-    write_orders(path, [*(kept for kept in orders if kept.asked != settings), KeptOrder(settings, tasks)])
-    known = {name for task in longest_order(settings, [orders]) for name in task}
+    tasks = order_of_arrival(names, longest_order(order_settings, [orders, *related_orders]), **order_settings)
+    others = [kept for kept in orders if kept.asked != order_settings]
+    write_orders(path, [*others, KeptOrder(order_settings, tasks)])  # the last order is the one in force
+    known = {name for task in longest_order(order_settings, [orders]) for name in task}
     new = [name for name in names if name not in known]
     text = f"{counted(len(names), 'class')}, {counted(len(restrict_order(tasks, names)), 'task')}, kept in {path}"
     return f"{text}; new classes arrive last: {listed(new)}" if known and new else text

@@ -34,8 +34,8 @@ def settings(params: Params, name: str) -> dict[str, Any]:
 def tasks(context: Context, name: str) -> str:
     """Write cache/manifests/DOMAIN/tasks."""
     folder = paths.manifest(name)
-    settings = dict(context.settings)
-    spaces = settings.pop("label_spaces", {})
+    arrangement = dict(context.settings)
+    spaces = arrangement.pop("label_spaces", {})
     names = manifest_files.read_class_names(folder)
     orders = kept_order.read_orders(paths.order(name))
     if not orders:
@@ -43,7 +43,7 @@ def tasks(context: Context, name: str) -> str:
     order = kept_order.restrict_order(orders[-1].tasks, names)
     rows = list(manifest_files.iterate_labelled(folder))
     labels, digests = [name for name, _ in rows], [sha256 for _, sha256 in rows]
-    classes, splits = arrange(name, order, labels, digests, **settings)
+    classes, splits = arrange(name, order, labels, digests, **arrangement)
     parts = {
         space: label_space(f"suite.yaml: datasets.*.label_spaces.{space}", classes, **lists)
         for space, lists in spaces.items()

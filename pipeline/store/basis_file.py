@@ -50,14 +50,14 @@ class BasisRecipe:
     widths: tuple[Count, ...] = ()
     weights: tuple[tuple[Weight, ...], ...] = ()
 
-    def draw(self, index: int) -> Basis:
-        """Draw the basis of the seed at ``index``."""
-        basis = self.draw_unweighted(index)
-        return weighted(basis, self.widths, self.weights[index]) if self.weights else basis
+    def draw(self, seed_index: int) -> Basis:
+        """Draw the basis of a seed."""
+        basis = self.draw_unweighted(seed_index)
+        return weighted(basis, self.widths, self.weights[seed_index]) if self.weights else basis
 
-    def draw_unweighted(self, index: int) -> Basis:
-        """Draw the basis of the seed at ``index`` with equal weights for all vision models."""
-        sigma, seed = self.sigmas[index], self.seeds[index]
+    def draw_unweighted(self, seed_index: int) -> Basis:
+        """Draw the basis of a seed with equal weights for all vision models."""
+        sigma, seed = self.sigmas[seed_index], self.seeds[seed_index]
         basis = draw_basis(self.d, self.D, sigma, self.convention, seed, orthogonal=self.orthogonal, d_clip=self.d_clip)
         return replace(basis, largest_gamma=self.largest_gamma)
 
@@ -119,12 +119,12 @@ class Bases:
     recipe: BasisRecipe
     digests: tuple[str, ...]
 
-    def basis(self, index: int) -> Basis:
-        """Draw the basis of the seed at ``index`` and check it against the recorded digest."""
-        basis = self.recipe.draw(index)
-        if self.recipe.digest(basis) != self.digests[index]:
+    def basis(self, seed_index: int) -> Basis:
+        """Draw the basis of a seed and check it against the recorded digest."""
+        basis = self.recipe.draw(seed_index)
+        if self.recipe.digest(basis) != self.digests[seed_index]:
             raise StoreError(
-                f"{self.path}: this machine draws another basis for seed {self.recipe.seeds[index]}; "
+                f"{self.path}: this machine draws another basis for seed {self.recipe.seeds[seed_index]}; "
                 "install the versions in constraints.txt, or run dvc repro to recompute everything"
             )
         return basis
@@ -135,9 +135,9 @@ class Bases:
         d = recipe.d + (recipe.d_clip if options.clip_in_kernel else 0)
         return directions_kept(d, recipe.D, recipe.largest_gamma, options)
 
-    def reduced(self, index: int, options: MethodOptions) -> Basis:
-        """Return the basis of the seed at ``index``, reduced to the directions that matter for statistics."""
-        return reduced(self.basis(index), options)
+    def reduced(self, seed_index: int, options: MethodOptions) -> Basis:
+        """Return the basis of a seed, reduced to the directions that matter for statistics."""
+        return reduced(self.basis(seed_index), options)
 
     def require_model(self, store: ArrayStore) -> None:
         """Raise StoreError unless the model in ``store`` was made with these bases."""

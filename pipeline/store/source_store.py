@@ -40,8 +40,8 @@ def reserve_scatters(store: ArrayWriter, seeds: int, tasks: int, width: int) -> 
     return store.reserve("scatter", (seeds, tasks, width * (width + 1) // 2), np.float32, leading=2)
 
 
-def write_scatters(scatters: ArrayLayout | None, index: int, models: Iterable[SourceModel]) -> list[SourceModel]:
-    """Write the scatters of the seed at ``index`` and return the models, one per task, without their triangles.
+def write_scatters(scatters: ArrayLayout | None, seed_index: int, models: Iterable[SourceModel]) -> list[SourceModel]:
+    """Write the scatters of a seed and return the models, one per task, without their triangles.
 
     Every scatter is a separate chunk, so several processes may write seeds at the same time. Each model is released
     before the next one is requested.
@@ -50,7 +50,7 @@ def write_scatters(scatters: ArrayLayout | None, index: int, models: Iterable[So
     for task, model in enumerate(models):
         scatter = model.scatter
         if scatters is not None and scatter is not None:
-            scatters.write((index, task), scatter.triangle)
+            scatters.write((seed_index, task), scatter.triangle)
             scatter = replace(scatter, triangle=_WRITTEN)
         stripped.append(replace(model, scatter=scatter))
     return stripped

@@ -114,7 +114,7 @@ def write_stream_state(path: Path, state: StreamState) -> None:
     """Write a state."""
     statistics = state.statistics
     arrays: dict[str, npt.NDArray[Any]] = {
-        **statistics.rows.to_arrays(),
+        **statistics.totals.to_arrays(),
         "prior_means": statistics.prior_means,
         "prior_count": statistics.prior_count,
         "W": state.classifier.W,

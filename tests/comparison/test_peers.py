@@ -24,10 +24,12 @@ from reference import nearest_class_mean as mean_oracle
 from reference import ranpac as ranpac_oracle
 from reference.kernel_lda import mahalanobis
 
-# The registry finds the peers. Add a new one to these lists if they apply; also write an oracle in tests/reference and
-# a test below.
-SIMPLE = ("nearest-class-mean", "streaming-lda", "ranpac", "fecam")  # nearest row if there is one row per class
-RANDOM = ("ranpac", "ranpac-10000", "loranpac", "anacp")  # depend on the seed's number
+# The registry finds the peers. For a new peer, write an oracle in tests/reference and a test below, and add its name to
+# each list that it fits.
+# These peers predict the class of the nearest row if every class has one row.
+NEAREST_ROW = ("nearest-class-mean", "streaming-lda", "ranpac", "fecam")
+# The predictions of these peers depend on the number of the seed.
+RANDOM = ("ranpac", "ranpac-10000", "loranpac", "anacp")
 EVERY_PEER = pytest.mark.parametrize("name", FITTED)
 SEEDS = pytest.mark.parametrize("number", range(3))
 
@@ -200,7 +202,7 @@ def test_pseudo_labelled_peers_use_the_shared_source_fit_and_no_source_row(name)
 
 
 @pytest.mark.parametrize("nonnegative", [True, False])
-@pytest.mark.parametrize("name", both_forms(SIMPLE))
+@pytest.mark.parametrize("name", both_forms(NEAREST_ROW))
 def test_with_one_row_per_class_the_nearest_row_decides(name, nonnegative):
     """No covariance can be estimated, and there are more features than rows."""
     domains = ShiftedDomains(8, (1,) * 6, d=30, n=6, tests=60, noise=0.7, nonnegative=nonnegative)

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from pipeline.stage import find_stage
 from sharing_story import PULL, cloned_files, hide_encoders, join, publish, shared_folder
-from small_project import SmallProject, draw_domain, draw_image, stages_run
+from small_project import SmallProject, all_stages, draw_domain, draw_image, feature_stages, stages_run
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -62,12 +63,12 @@ def extract_domain(person, name):
     """Add a domain with its images and extract its features."""
     describe_domain(person, name)
     draw_domain(person.folder / "data" / name, ("ant", "bee", "cat", "dog"), 6, seed=2)
-    person.run(*PULL, *feature_stages(name))
+    person.run(*PULL, *domain_stages(feature_stages(name)))
 
 
-def feature_stages(domain):
-    """Return the stages of a domain whose outputs a teammate needs."""
-    return f"embed@{domain}-vit", f"embed@{domain}-clip", f"prompts@{domain}", f"tasks@{domain}"
+def domain_stages(stages):
+    """Return the stages that run per domain, as `dvc repro` takes them."""
+    return [f"{name}@{'-'.join(keys)}" for name, *keys in stages if "domains" in find_stage(name).per]
 
 
 def test_two_extractions_survive_a_merge_and_nothing_runs_afterwards(team):
@@ -93,7 +94,7 @@ def test_new_class_arrives_last_in_every_domain_without_images(team):
         pull(person)
         for domain in domains:
             draw_domain(person.folder / "data" / domain, ("bat",), 6, seed=3)
-        done = person.run(*PULL, *(target for domain in domains for target in feature_stages(domain)))
+        done = person.run(*PULL, *domain_stages(feature_stages(*domains)))
         assert done.stdout.count("arrive last: bat") == len(domains)
         push(person, f"bats of {person.folder.name}")
     pull(ben)
@@ -118,14 +119,14 @@ def test_domain_becomes_private_while_an_image_is_added_and_removed(team):
     eva, ben = team.eva, team.ben
     pull(eva)
     eva.change_params(data={"private": ["eva"]})
-    features = ("embed@eva-vit", "embed@eva-clip", "tasks@eva", "probe@eva")
+    stages = domain_stages(all_stages({"domains": ["eva"], "models": ["vit", "clip"]}))
     new = eva.folder / "data/eva/bee/new.png"
-    eva.run(*PULL, *features)
+    eva.run(*PULL, *stages)
     for _ in range(2):
         draw_image(new, 77)
-        eva.run(*PULL, *features)
+        eva.run(*PULL, *stages)
         new.unlink()
-        eva.run(*PULL, *features)
+        eva.run(*PULL, *stages)
     push(eva, "eva is private")
     pull(ben)
     assert run_as_ben(team) <= {"code", "tables", "report"}

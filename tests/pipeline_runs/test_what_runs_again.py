@@ -194,7 +194,8 @@ IF_CHANGED = re.compile(", and (.*) if .* changes?")
 EDITED = ("params.yaml", "suite.yaml", "dvc.lock")
 # rows for `make test`, one of each kind; `make test-long` runs all
 SHORT_SELECTION = {
-    "a comment, a docstring, formatting", "an image added", "a domain added", "`data.seeds`",
+    "a comment, a docstring, formatting", "an image added", "an image renamed", "a class renamed", "a domain added",
+    "`data.seeds`",
     "`datasets.DATASET.class_order_seed`", "`datasets.DATASET.tasks` (the order of today, pinned)",
     "`domains.DOMAIN.templates`", "`views.noise`", "weights replaced", "weights absent",
     "code in `pipeline/method/`", "`rff.sigma`", "`method.variant`", "`compare.methods`", "`runtime`",

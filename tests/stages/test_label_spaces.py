@@ -8,6 +8,7 @@ import torch
 from safetensors import safe_open
 
 from benchmarks.imported_project import FEATURES, STATISTICS, ImportedProject, rff
+from pipeline import paths
 from pipeline.cli.main import main as cli
 from pipeline.cli.predict import predicted_images, to_csv
 from pipeline.config.params import load_params
@@ -17,6 +18,7 @@ from pipeline.problem.method_options import method_options
 from pipeline.problem.problem import Project
 from pipeline.report.problem_figures import MEASURES
 from pipeline.stage import main, open_project
+from pipeline.store.basis_file import read_bases
 from pipeline.store.source_store import read_class_means
 
 NAMES = [f"c{c:04d}" for c in range(6)]
@@ -35,14 +37,14 @@ def project(tmp_path, monkeypatch):
     return project
 
 
-def run_problem(project, capsys, *, reject="joint", **problem):
+def run_problem(project, capsys, *, reject="joint", seeds=(0,), **problem):
     """Run all stages of a problem and return its figures."""
     project.change(
         datasets={"toy": {"classes_per_task": 2, "class_names": {}, "label_spaces": SPACES}},
         problems={"a-b": {"source": "a", "target": "b", **problem}},
         swept={},
         rff=rff(60, 1e-2),
-        data={"seeds": [0], "test_fraction": 0.25},
+        data={"seeds": seeds, "test_fraction": 0.25},
         method={"variant": "calibrated", "options": {"reject": reject}},
     )
     for stage in (*FEATURES, *STATISTICS):
@@ -117,11 +119,13 @@ def test_an_unknown_class_in_a_label_space_is_refused_by_tasks(project, refused)
 
 
 def test_measures_and_baselines_appear_in_metrics_tables_and_report(project, capsys):
-    run_problem(project, capsys, label_space="open")
+    run_problem(project, capsys, seeds=(3, 7), label_space="open")  # no seed equals a position
     methods = ["calibrated", "rejecting", "mcm", "nearest-mean-distance"]
     project.change(compare={"methods": methods})
     for stage in (["metrics"], ["compare", "a-b"], ["tables"], ["report"]):
         assert main(stage) == 0, capsys.readouterr().err
+    problem = open_project(load_params()).labelled_problem("a-b")
+    assert problem.seed(1, read_bases(paths.bases("a")).basis(1)).number == 7
     results = project.folder / "results/toy"
     evaluation = json.loads((results / "evaluations/a-b.json").read_text())["label_space"]
     metrics = json.loads((results / "metrics.json").read_text())["unknown"]["a-b"]

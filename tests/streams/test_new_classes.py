@@ -61,7 +61,7 @@ def test_a_new_class_keeps_its_first_prior_mean_in_later_steps(foxes):
     assert second.classes == ("ant", "bee", "fox", "cat", "dog")
     assert np.isfinite(second.classifier.W).all()
     fox = first.classes.index("fox")
-    assert first.statistics.rows.weight[fox] >= 5 * 3  # the corrected image, in three views
+    assert first.statistics.totals.weight[fox] >= 5 * 3  # the corrected image, in three views
     np.testing.assert_array_equal(first.statistics.prior_means[fox], second.statistics.prior_means[fox])
     change_step(foxes, "camera-week1", classes=["fox"])  # a step may have only new classes
     run(foxes, "step camera-week1")

@@ -36,7 +36,7 @@ def test_a_step_writes_labels_figures_and_a_state(stepped, capsys):
     assert 0 <= figures["estimated_accuracy"] <= 1
     after = state(stepped, "camera-week2")
     assert after.steps_before == ("camera-week1",)
-    assert after.statistics.rows.count.sum() == pytest.approx(2 * 12 * 3)  # two weeks, three views
+    assert after.statistics.totals.count.sum() == pytest.approx(2 * 12 * 3)  # two weeks, three views
 
 
 def test_a_step_needs_no_files_of_earlier_steps_except_their_state(stepped):
@@ -64,12 +64,12 @@ def test_corrected_images_have_confidence_1_and_the_weight_of_corrections(steppe
     assert all(float(row["weight"]) == 4 for row in corrected)
     after = state(stepped, "camera-week1")
     bee = after.classes.index("bee")
-    assert after.statistics.rows.weight[bee] >= 2 * 4 * 3  # three views each
-    assert after.statistics.rows.count.sum() == pytest.approx(plain.statistics.rows.count.sum())
+    assert after.statistics.totals.weight[bee] >= 2 * 4 * 3  # three views each
+    assert after.statistics.totals.count.sum() == pytest.approx(plain.statistics.totals.count.sum())
     lines = [f"{path},{row['class']}\n" for path, row in before.items()]  # of all images
     (stepped.folder / "fixed.csv").write_text("path,class\n" + "".join(lines))
     run(stepped, "step camera-week1")
-    assert state(stepped, "camera-week1").statistics.rows.weight.sum() == pytest.approx(4 * 12 * 3)
+    assert state(stepped, "camera-week1").statistics.totals.weight.sum() == pytest.approx(4 * 12 * 3)
 
 
 def test_an_unlabelled_domain_has_no_labels_even_if_its_source_has(weeks, capsys):

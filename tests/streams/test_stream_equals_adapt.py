@@ -87,8 +87,8 @@ def test_a_stream_gives_the_same_statistics_and_predictions_as_adapt(project, ch
         if rejection is not None:  # by all classes of the source, including those of later tasks
             for name, sums in vars(rejection).items():
                 np.testing.assert_allclose(getattr(state.rejection, name), sums, rtol=1e-12, err_msg=name)
-        arrays = state.statistics.rows.to_arrays()
-        for name, array in expected.rows.to_arrays().items():
+        arrays = state.statistics.totals.to_arrays()
+        for name, array in expected.totals.to_arrays().items():
             np.testing.assert_allclose(arrays[name], array, rtol=1e-12, atol=1e-12, err_msg=name)
         np.testing.assert_allclose(state.statistics.prior_means, expected.prior_means, rtol=1e-12, atol=1e-12)
         features = kernel_rows(basis, rows, options.clip_in_kernel)

@@ -27,8 +27,8 @@ def test_rejected_images_are_unknown_and_enter_no_statistics(rejecting, capsys):
         assert float(row["weight"]) == 0
     first, second = (state(rejecting, week) for week in weeks)
     kept = [12 - len(unknown[week]) for week in weeks]
-    assert first.statistics.rows.count.sum() == pytest.approx(3 * kept[0])  # three views
-    assert second.statistics.rows.count.sum() == pytest.approx(3 * sum(kept))
+    assert first.statistics.totals.count.sum() == pytest.approx(3 * kept[0])  # three views
+    assert second.statistics.totals.count.sum() == pytest.approx(3 * sum(kept))
     assert second.rejection.embedding[-1] == 24  # the threshold uses all images so far
     figures = json.loads(rejecting.results("streams", "camera-week2.json").read_text())
     assert figures["shares"]["unknown"] == pytest.approx(len(unknown["camera-week2"]) / 12, abs=1e-5)

@@ -18,7 +18,7 @@ from pipeline.array_files import is_domain, read_paths
 from pipeline.datasets.checked_csv import require_separator
 from pipeline.datasets.sources.source import DomainSettings, FoundImages, ImageCollector, image_below
 from pipeline.errors import InputError, counted, did_you_mean, listed, one_line
-from pipeline.image_files.parquet_file import ParquetFile, open_parquet
+from pipeline.image_files.parquet_file import ColumnKind, ParquetFile, open_parquet
 from pipeline.image_files.read import PARQUET, row_path
 
 IMAGE_COLUMNS = ("image", "path", "file_name")  # file_name: Hugging Face's metadata.csv
@@ -27,8 +27,8 @@ IMAGE_COLUMNS = ("image", "path", "file_name")  # file_name: Hugging Face's meta
 class CsvFile:
     """A CSV file in UTF-8, tab-separated if its suffix is .tsv, with the same interface as `ParquetFile`.
 
-    ``columns`` has the kind of each column, "image" for bytes of images and "text" for paths. ``names`` has the names
-    of classes or domains by column, if the rows have numbers. ``rows`` yields each row as {column: value}.
+    ``columns`` has the kind of each column, here always "text". ``names`` has the names of classes or domains by column
+    of numbers; it is always empty here, because only Parquet files name their numeric labels.
     """
 
     names: Mapping[str, list[str]] = {}
@@ -36,7 +36,7 @@ class CsvFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-        self.columns = dict.fromkeys(next(self._lines()), "text")
+        self.columns: dict[str, ColumnKind] = dict.fromkeys(next(self._lines()), "text")
         require_separator(path, list(self.columns), self.delimiter)
 
     def rows(self, _columns: Sequence[str]) -> Iterator[dict[str, Any]]:
