@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
+from pipeline.cli.main import main
 from pipeline.config.params import load_params
 from pipeline.method.fusion import fuse
 from pipeline.method.rows import reduce_locally, unit_rows
@@ -87,3 +89,13 @@ def test_a_new_class_does_not_change_the_rejection_sums_of_other_classes(foxes):
     third = state(foxes, "camera-week3")
     assert third.rejecting_classes == with_fox.rejecting_classes
     np.testing.assert_array_equal(third.directions, with_fox.directions)  # sums of the fox remain valid
+
+
+def test_an_exported_classifier_that_rejects_has_no_prompt_of_a_class_not_met_yet(foxes):
+    foxes.change_params(method={"variant": "rejecting"})
+    change_step(foxes, "camera-week1", classes=["bee", "ant"])
+    run(foxes, "step camera-week1")
+    assert state(foxes, "camera-week1").prompts.classes == ["ant", "bee", "cat", "dog", "fox"]
+    assert main(["export", "--stream", "camera", "--after", "week1", "--output", "week1.safetensors"]) == 0
+    exported = load_file("week1.safetensors")
+    assert len(exported["all_text"]) == len(exported["directions"]) == 4
