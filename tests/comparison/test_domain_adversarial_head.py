@@ -68,11 +68,14 @@ def test_the_target_is_the_discriminators_positive_class():
     torch.testing.assert_close(domain_loss(discriminator, source, target), expected)
 
 
-def test_the_discriminator_is_trained_with_the_head():
+def test_the_discriminator_is_trained_with_the_head_and_kept_for_the_next_task():
     method = seeded(DomainAdversarial())
-    task = next(iter(head_tasks(shifted_seed()[0])))
+    task, second, *_ = head_tasks(shifted_seed()[0])
     head = new_head(WIDTH, method.generator).grown(2, method.generator)
     method.begin_task(head, task)
     before = {name: tensor.clone() for name, tensor in method.discriminator.parameters.items()}
     train(method, head, task, replace(method.training, steps=2))
     assert not any(torch.equal(before[name], tensor) for name, tensor in method.discriminator.parameters.items())
+    trained = method.discriminator
+    method.begin_task(head.grown(2, method.generator), second)
+    assert method.discriminator is trained

@@ -160,10 +160,10 @@ def test_refinement_without_steps_keeps_the_rows_of_embed_and_with_steps_changes
     options, scratch = MethodOptions(clip_in_kernel=0.0), tmp_path / "scratch"
     labels = [[(rows, SimpleNamespace(label=classes[rows % 3]))] for rows in task_rows]
 
-    def refined_views(steps):
+    def refined_views(steps, *, attention=False):
         with refined_problem(
             problem, options, images, ("zeros", "rand"), settings, scratch=scratch,
-            ascent=Ascent(steps, 0.01, 0.03), attention=False, for_each_seed=lambda _function: labels,
+            ascent=Ascent(steps, 0.01, 0.03), attention=attention, for_each_seed=lambda _function: labels,
         ) as result:  # fmt: skip
             views = {view: np.load(file) for view, file in result.views.items()}
         assert not list(scratch.iterdir())
@@ -174,6 +174,10 @@ def test_refinement_without_steps_keeps_the_rows_of_embed_and_with_steps_changes
         for seed in range(2):
             assert np.array_equal(rows[seed, train[seed]], plain[view][train[seed]])
             assert np.isnan(rows[seed, ~train[seed]]).all()
+    for view, rows in refined_views(0, attention=True).items():
+        for seed in range(2):
+            assert not np.isclose(rows[seed, train[seed]], plain[view][train[seed]], atol=1e-3).all(1).any()
+            np.testing.assert_array_equal(np.isnan(rows[seed]).all(1), ~train[seed])
     for view, rows in refined_views(2).items():
         for seed in range(2):
             filled = ~np.isnan(rows[seed]).any(axis=1)

@@ -8,7 +8,7 @@ import pytest
 from comparison.shifted_domains import VIEWS, ShiftedDomains, adapted_to, predicted, sources_of
 from pipeline.method import relabelling
 from pipeline.method.adaptation import Referee, pseudo_label
-from pipeline.method.variants import CALIBRATED
+from pipeline.method.variants import CALIBRATED, VARIANTS
 from reference import calibrated as oracle
 from reference.random_fourier_features import feature
 
@@ -64,3 +64,13 @@ def test_calibrated_equals_the_naive_oracle(monkeypatch, n, D, in_row_space, num
     assert changed > 0  # the rounds changed labels
     assert (moved > 0) == (threshold > 0)  # images pass or fail the gate between rounds
     assert len(calls) == (0 if threshold else in_row_space)  # the path chosen for this size
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_adapting_to_a_shifted_target_is_better_than_its_source_model(number):
+    domains, source_only = ShiftedDomains(number, shift=1.5), VARIANTS["source_only"]
+    seed = domains.build(clip=True)
+    *_, (_, _, adapted) = adapted_and_predicted(seed, CALIBRATED)
+    source = predicted(seed, source_only, sources_of(seed, source_only), [None] * 3)[-1]
+    for label in (adapted.label, adapted.klda.argmax(axis=1)):  # with CLIP, and by the new classifier alone
+        assert np.mean(label == domains.test_y) > np.mean(source.label == domains.test_y)

@@ -1,11 +1,12 @@
 """Rejection, present classes and metrics of label spaces, against naive oracles."""
 
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
 
-from pipeline.method.adaptation import Referee
+from comparison.shifted_domains import ShiftedDomains, sources_of
+from pipeline.method.adaptation import Referee, pseudo_label
 from pipeline.method.continual_metrics import Answers, label_space_scores, scores_after_tasks
 from pipeline.method.prepared_tasks import ITERATIONS, LEAST_SHARE, prepared_tasks, present_classes
 from pipeline.method.rejection import (
@@ -46,6 +47,7 @@ def test_scores_and_threshold_equal_the_oracles(images):
     assert unknown.tolist() == [x > threshold for x in u]
     np.testing.assert_array_equal(rejector(state, directions).confidence(rows) > 0.5, unknown)
     assert otsu_threshold(np.zeros(480)) == np.inf  # without data, nothing is rejected
+    np.testing.assert_array_equal(class_directions(SOURCE_MEANS[:1]), SOURCE_MEANS[:1])  # there is no other class
 
 
 def test_prepared_tasks_exclude_rejected_images(images):
@@ -78,6 +80,18 @@ def test_present_classes_equal_those_of_the_naive_em():
         p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
         assert present_classes(p).tolist() == oracle.present(p.tolist(), LEAST_SHARE, ITERATIONS) == true
     assert present_classes(p[:0]).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_present_classes_are_estimated_without_alignment_which_a_weak_clip_misleads():
+    domains, options = ShiftedDomains(0, shift=1.0), VARIANTS["calibrated"]
+    domains.clip += 2.5 * np.random.default_rng(0).normal(size=domains.clip.shape)
+    seed = domains.build()
+    referee, source = Referee(seed.basis, options, seed.target.clip_scale), sources_of(seed, options)[-1]
+    tasks = [replace(task, classes=np.arange(7)) for task in seed.target.tasks]  # any class may be in any task
+    prepared = prepared_tasks(referee, tasks, [source] * len(tasks), estimate_classes=True)
+    assert [task.images.classes.tolist() for task in prepared] == [task.tolist() for task in domains.tasks]
+    aligned = present_classes(pseudo_label(referee, tasks[0], source).fused)
+    assert aligned.tolist() != domains.tasks[0].tolist()
 
 
 def test_metrics_after_each_task_equal_the_oracles():

@@ -1,5 +1,6 @@
 """Test what domains, problems and adapted models of a finished project give access to, and which stores they refuse."""
 
+import json
 import pickle
 import shutil
 import time
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline import paths
 from pipeline.config.params import load_params
 from pipeline.errors import StoreError
 from pipeline.problem.adapted_model import open_adapted_model
@@ -17,6 +19,7 @@ from pipeline.problem.method_options import method_options
 from pipeline.problem.problem import Problem
 from pipeline.problem.seed import Target
 from pipeline.stage import main, open_project
+from pipeline.store.basis_file import read_bases
 from pipeline.store.embedding_store import EmbeddedView, EmbeddingStore, open_embeddings, write_embeddings
 
 pytestmark = pytest.mark.slow
@@ -124,3 +127,12 @@ def test_a_model_made_with_other_bases_is_refused(changed, project_copy):
     assert main(["source", "left"]) == 0
     with pytest.raises(StoreError, match=r"cache/target/left-right.zarr"):
         open_adapted_model(changed.problem(NAME), method_options("calibrated", {}), load_params().rff.model_dump())
+
+
+def test_the_reported_gamma_is_the_mean_over_seeds_if_each_has_its_own(changed, project_copy):
+    project_copy.change_params(rff={"convention": "median", "sigma": 1.0}, data={"test_fraction": 0.5})
+    assert main(["tasks", "left"]) == main(["source", "left"]) == 0
+    gammas = [read_bases(paths.bases("left")).basis(seed).gamma for seed in range(2)]
+    assert gammas[0] != pytest.approx(gammas[1], rel=1e-4)
+    reported = json.loads(paths.basis_error("toy", "left").read_text())["gamma"]
+    assert reported == pytest.approx(np.mean(gammas), rel=1e-5)

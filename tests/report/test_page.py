@@ -12,10 +12,11 @@ from PIL import Image
 from pipeline.config.settings import Views
 from pipeline.report import view_picture
 from pipeline.report.page import problem_charts as charts_of
+from pipeline.report.page.content import result_warnings
 from pipeline.report.page.page import render_page
 from pipeline.report.page.pictures import add_picture, read_pictures
 from pipeline.report.page.problem_charts import confusion, embedding_map, problem_charts, spread_labels
-from report_content import AWKWARD, MANY, problem, report_content
+from report_content import AWKWARD, MADE_WITH, MANY, problem, report_content
 
 THREE = problem("left-right", ["ant", "bee", "cat"], 70)
 SHOWN = THREE.tables["shown"]
@@ -117,6 +118,14 @@ def test_missing_results_are_left_out_or_explained():
     page = render_page(report_content() | {"problems": [results], "hashes": []})
     for text in ("every test image of every seed was predicted correctly", "no</b> pseudo-labels kept", "no dvc.lock"):
         assert text in page
+
+
+def test_results_made_with_other_parameters_are_named():
+    results = report_content()["problems"][:1]
+    assert "made with" not in " ".join(result_warnings(results, MADE_WITH))
+    warnings = " ".join(result_warnings(results, MADE_WITH | {"rff.D": 7}))
+    for name in ("evaluation of left-right", "comparison of left-right", *results[0].sweeps.made_with):
+        assert name in warnings
 
 
 def test_each_picture_is_in_the_album_once():

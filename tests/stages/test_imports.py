@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from pipeline.stage import stage_names
-from small_project import ROOT, all_stages, small_params
+from small_project import PROBLEM, ROOT, all_stages, small_params
 
 pytestmark = pytest.mark.slow
 
@@ -46,6 +46,10 @@ def heavy_imports(cases, folder):
 def test_importing_the_module_of_a_stage_imports_nothing_heavy():
     imports = heavy_imports([(name, None) for name in stage_names()], ROOT)
     assert imports == {name: set() for name in stage_names()}
+
+
+def test_adapting_without_refinement_imports_nothing_heavy(project_copy):
+    assert heavy_imports([("adapt", ["adapt", PROBLEM])], project_copy.folder) == {"adapt": set()}
 
 
 @pytest.mark.long

@@ -23,9 +23,13 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def joined(project_copy):
-    """Return the small project with two joined vision models, the second with another preprocessing."""
+    """Return the small project with two joined vision models, the second with another preprocessing and type."""
     params = project_copy.read_params()
-    params["models"]["other"] = {**params["models"]["vit"], "preprocessing": {"mean": [0.1] * 3}}
+    params["models"]["other"] = {
+        **params["models"]["vit"],
+        "preprocessing": {"mean": [0.1] * 3},
+        "stored_as": "float32",
+    }
     params |= {"joined": [{"name": "both", "first": "vit", "second": "other"}], "vision": "both"}
     project_copy.write_params(params)
     domains = ("left", "right")
@@ -57,6 +61,7 @@ def test_joined_models_work_in_every_stage_and_predict_images(joined):
     stores = {name: open_embeddings(folder / paths.embeddings("right", name)) for name in ("vit", "other", "both")}
     both = stores["both"]
     assert both.model_widths == (stores["vit"].width, stores["other"].width)
+    assert [store.dtype("zeros") for store in stores.values()] == ["float16", "float32", "float32"]
     for name, columns in zip(("vit", "other"), np.split(both.read("zeros"), 2, axis=1), strict=True):
         embeddings = stores[name].read("zeros").astype(np.float64)
         unit = embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True)

@@ -47,6 +47,10 @@ def test_new_classes_arrive_last_and_removed_classes_return_to_their_place(proje
         assert tasks_of_classes() == before
         assert f"arrive last: {name}\n" in capsys.readouterr().out
     assert tasks_of_classes("right") == before  # for which `order` had not run before
+    file = project.folder / paths.order("left")
+    kept = file.read_bytes()
+    assert tasks_of_classes() == before
+    assert file.read_bytes() == kept  # running again adds nothing
     set_order(project, classes_per_task=1)
     assert list(tasks_of_classes().values()) == [*range(6)]
     set_order(project)

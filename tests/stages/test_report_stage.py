@@ -40,6 +40,9 @@ def test_the_page_has_figures_and_params_and_is_the_same_when_run_again(project)
     assert 'id="album">{}</script>' in html
     assert ">data/1.png</th>" in html  # wrongly classified images are listed by path
     assert page() == html
+    paths.evaluation("toy", "left-right").unlink()
+    assert main(["report"]) == 2
+    assert PAGE.read_text(encoding="utf-8") == html  # the former page stays
 
 
 def test_a_suite_without_problems_or_sweeps_still_has_a_page(project):

@@ -49,6 +49,9 @@ def test_every_table_is_written_in_every_format_with_the_same_bytes_again(projec
     before = table_files()
     assert main(["tables"]) == 0
     assert table_files() == before
+    (SELECTION / "values.csv").unlink()
+    assert main(["tables"]) == 2
+    assert table_files() == before  # the former tables stay
 
 
 def test_tables_without_figures_are_removed(project):

@@ -61,10 +61,17 @@ def test_mismatches_are_refused_with_a_remedy(tmp_path):
     ):
         with pytest.raises(StoreError, match=rf"{path}.*rm -r .*dvc checkout.*dvc repro"):
             read()
+    for index in ((2,), (-1,), (0, 0)):
+        with pytest.raises(StoreError, match=rf"{path}/x: .*no index.*shape \[2, 3\].*rm -r {path} "):
+            store.read("x", *index)
     with pytest.raises(StoreError, match=rf"{path}.*'test/1'.*'test/2'.*rm -r .*dvc repro"):
         open_arrays(path, "test/2")
     with pytest.raises(StoreError, match="no such store; run dvc repro or dvc pull"):
         open_arrays(tmp_path / "none.zarr", SCHEMA)
+    (path / "x/c/2").mkdir()
+    (path / "x/c/2/0").write_bytes((path / "x/c/1/0").read_bytes())
+    with pytest.raises(StoreError, match=rf"{path}/x: .*3 files instead of 2.*rm -r {path} .*dvc checkout {path}"):
+        open_arrays(path, SCHEMA)
 
 
 def test_prompts_survive_a_round_trip_and_nan_is_refused(tmp_path):

@@ -14,7 +14,7 @@ import zarr.storage._local as local
 from pipeline.errors import StoreError
 from pipeline.store import embedding_store
 from pipeline.store.array_layout import sharded_rows
-from pipeline.store.embedding_store import EmbeddedView, StoredRows, open_embeddings, rows_of, write_embeddings
+from pipeline.store.embedding_store import SCHEMA, EmbeddedView, StoredRows, open_embeddings, rows_of, write_embeddings
 from shards import files_in
 
 ROWS, WIDTH, SHARD, CHUNK = 301, 6, 128, 32
@@ -124,6 +124,17 @@ def test_a_missing_view_or_store_is_an_error(store, tmp_path):
         store.read("rand")
     with pytest.raises(StoreError, match=r"no such store; run dvc repro or dvc pull"):
         open_embeddings(tmp_path / "b.zarr")
+
+
+def test_a_missing_shard_and_another_schema_version_are_refused_with_a_remedy(store, monkeypatch):
+    remedy = rf"rm -r {store.path} && dvc"
+    with monkeypatch.context() as patch:
+        patch.setattr(embedding_store, "SCHEMA", "referee-embeddings/3")
+        with pytest.raises(StoreError, match=rf"^{store.path}: schema '{SCHEMA}'.*'referee-embeddings/3'.*{remedy}"):
+            open_embeddings(store.path)
+    (store.path / "zeros/c/1/0").unlink()
+    with pytest.raises(StoreError, match=rf"^{store.path}/zeros: .*2 files instead of 3.*{remedy} checkout"):
+        open_embeddings(store.path)
 
 
 def test_a_mismatch_names_both_values(store, tmp_path):

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
+from pipeline.cli.main import main
 from pipeline.config.params import load_params
 from pipeline.method.fusion import fuse
 from pipeline.method.rows import reduce_locally, unit_rows
@@ -11,7 +13,7 @@ from pipeline.problem.opened_step import OpenedStep
 from pipeline.problem.step_adaptation import labels_with_new_classes, source_with_new_classes
 from pipeline.stage import open_project
 from reference.new_classes import first_probabilities, prior_mean
-from stream_project import NAMES, change_step, prepare, run, state
+from stream_project import NAMES, change_step, prepare, run, state, step_entry
 
 
 @pytest.fixture
@@ -82,3 +84,18 @@ def test_a_new_class_does_not_change_the_rejection_sums_of_other_classes(foxes):
     np.testing.assert_array_equal(with_fox.rejection.moments[:, columns], without.rejection.moments)
     assert with_fox.rejection.moments[0].tolist() == [24, 24, 24, 12, 24]  # number of images per class
     assert np.isfinite(with_fox.directions).all()
+    foxes.change_params(steps={"camera-week3": step_entry("streams/camera-week2", "week1", ["fox", "ant"])})
+    run(foxes, "step camera-week3")
+    third = state(foxes, "camera-week3")
+    assert third.rejecting_classes == with_fox.rejecting_classes
+    np.testing.assert_array_equal(third.directions, with_fox.directions)  # sums of the fox remain valid
+
+
+def test_an_exported_classifier_that_rejects_has_no_prompt_of_a_class_not_met_yet(foxes):
+    foxes.change_params(method={"variant": "rejecting"})
+    change_step(foxes, "camera-week1", classes=["bee", "ant"])
+    run(foxes, "step camera-week1")
+    assert state(foxes, "camera-week1").prompts.classes == ["ant", "bee", "cat", "dog", "fox"]
+    assert main(["export", "--stream", "camera", "--after", "week1", "--output", "week1.safetensors"]) == 0
+    exported = load_file("week1.safetensors")
+    assert len(exported["all_text"]) == len(exported["directions"]) == 4

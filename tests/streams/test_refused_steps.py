@@ -49,6 +49,8 @@ def test_a_bad_entry_is_named(stepped, refused, changes, words):
         (update("rff", sigma=2e-4), ("source left",), (STATE, "rff.sigma = 0.0001", "0.0002")),
         (update("domains", "week2", templates=["a sketch of {}"]), ("prompts week2",), (STATE, "a photo", "a sketch")),
         (update("models", "vit", precision="bfloat16"), ("embed week2 vit",), (WEEK2, SOURCE, "bfloat16")),
+        (update("models", "vit", precision="bfloat16"), ("embed week2 vit", "embed left vit", "source left"),
+         (WEEK2, STATE, "bfloat16")),
     ],
 )  # fmt: skip
 def test_a_state_made_with_other_settings_is_refused(stepped, refused, change, stages, words):

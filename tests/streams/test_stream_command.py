@@ -68,6 +68,7 @@ def test_new_classes_create_a_dataset_that_later_steps_use(project):
         (["forget", "camera-week9"], "camera-week9"),
         (["forget", "camera-week1"], "dvc repro step@camera-week1"),
         (["add", "camera", "data/right", "--after", "week9"], "camera-week9"),
+        (["add", "camera", "data/right", "--source", "right"], "start another stream"),
     ],
 )
 def test_a_bad_command_is_one_line_and_does_not_change_suite_yaml(weeks, refused, command, words):
@@ -75,6 +76,14 @@ def test_a_bad_command_is_one_line_and_does_not_change_suite_yaml(weeks, refused
     before = (weeks.folder / "suite.yaml").read_bytes()
     assert words in refused(main, "stream", *command)
     assert (weeks.folder / "suite.yaml").read_bytes() == before
+
+
+def test_forget_restores_suite_yaml_if_dvc_commit_fails(stepped, refused):
+    before = (stepped.folder / "suite.yaml").read_bytes()
+    line = refused(main, "stream", "forget", "camera-week1")  # the folder is no DVC repository
+    assert "dvc commit past@camera-week1: " in line
+    assert "suite.yaml is unchanged" in line
+    assert (stepped.folder / "suite.yaml").read_bytes() == before
 
 
 def test_the_newest_step_of_a_stream_is_the_last_unless_it_is_forked(weeks):

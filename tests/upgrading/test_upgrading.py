@@ -21,7 +21,7 @@ from pipeline.datasets.manifest_files import read_images
 from pipeline.errors import InputError, ParamsError, StoreError
 from pipeline.store.array_store import open_arrays
 from pipeline.store.source_store import SCHEMA
-from small_project import PROBLEM, ROOT, SmallProject, feature_stages, stages_run
+from small_project import PROBLEM, ROOT, SmallProject, draw_image, feature_stages, stages_run
 
 ARCHIVES = sorted(Path(__file__).parent.glob("*.tar.xz"))
 TAKEN_OVER = {"manifest", "model", "embed", "prompts"}
@@ -95,13 +95,19 @@ def test_features_and_parameters_are_kept(project, capsys):
     assert project.results("evaluations", f"{PROBLEM}.json").is_file()
 
 
-def test_features_that_do_not_fit_the_manifest_are_not_taken_over(project, capsys):
+def test_outputs_that_are_missing_outdated_or_do_not_fit_the_manifest_are_not_taken_over(project, capsys):
     images = Path("cache/manifests/right/images.csv")
     images.write_text("".join(images.read_text().splitlines(keepends=True)[:-1]))
+    draw_image(Path("data/left/ant/0.png"), 9)  # other images than those of the manifest
+    shutil.rmtree("cache/prompts/left.zarr")
+    Path("cache/code/prompts.json").write_text(json.dumps({"version": 99}))
     upgrade(project)
     out = capsys.readouterr().out
     assert "embed@left-vit: taken over" in out
     assert "embed@right-vit: taken over" not in out
+    assert "manifest@left: data/left has changed since" in out
+    assert "prompts@left: cache/prompts/left.zarr is missing" in out
+    assert "prompts@right: this version computes it differently" in out
 
 
 def test_lists_of_images_are_joined_into_one_file_per_domain(project, capsys):
