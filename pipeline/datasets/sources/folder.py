@@ -26,8 +26,7 @@ def find_in_folder(folder: Path, settings: DomainSettings) -> FoundImages:
     """
     if not folder.is_dir():
         problem = "is not a source of images" if folder.exists() else "no such file or folder"
-        remedy = "put the images there" if not folder.suffix else "put that file there"
-        raise InputError(f"{folder}: {problem}; {remedy}, or correct domains.*.images")
+        raise InputError(f"{folder}: {problem}; put the images there, or correct domains.*.images")
     collector = ImageCollector(settings)
     if not settings.labelled:
         classes = {folder: ""}
