@@ -81,8 +81,8 @@ def test_settings_that_lead_to_the_same_run_are_equal(problem):
 
 
 def test_only_d_and_sigma_of_the_basis_and_options_of_the_method_are_swept(problem):
-    with pytest.raises(ParamsError, match="orthogonal: unknown"):
-        runs_by_setting(problem, {**RFF, "orthogonal": False}, "calibrated", {}, {"orthogonal": [True]})
+    with pytest.raises(ParamsError, match="convention: unknown"):
+        runs_by_setting(problem, RFF, "calibrated", {}, {"convention": ["gamma"]})
 
 
 @pytest.mark.parametrize("name", ["calibrated", "released", "source_only"])
